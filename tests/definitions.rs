@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use crate::crib::Crib;
 
-/// Words that state each claim, by tool and claim.
+/// Words that state each claim, by tool and claim. Left out is what a model infers from a name and its bounds: that `depth` counts
+/// levels, `max_results` lines, `max_characters` characters and `words` words, and what `stop_on_failure` does. So is `tz` of
+/// `get_time`, which the tool still accepts.
 const CLAIMS: &str = include_str!("cases/definitions.json");
 /// Maximum tokens of all definitions, at four bytes a token.
 const MAX_TOKENS: usize = 3_450;

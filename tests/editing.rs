@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::crib::{Crib, toolbox};
 
 /// Tools of these tests.
-const EDITORS: [&str; 5] = ["fs_replace", "fs_copy", "apply_patch", "fs_apply_patch", "fs_read_file"];
+const EDITORS: [&str; 4] = ["fs_replace", "fs_copy", "apply_patch", "fs_read_file"];
 /// Flags: these tools over the folder `work`.
 const TOOLS: [&str; 2] = ["--tools=tools.json", "--allow-write=work"];
 
@@ -130,6 +130,26 @@ fn a_patch_changes_1000_files_and_lists_100() {
     let line = crib.call("apply_patch", &json!({"patch": format!("{patch}*** End Patch")}), &TOOLS);
     assert!(line["receipt"]["outcome"] == "ok" && line.to_string().contains("and 900 more files"), "{line}");
     assert_eq!(text(&crib, "d/999").as_deref(), Some("newer\nline\n"));
+}
+
+#[test]
+fn the_older_name_of_the_patch_tool_calls_it_and_denies_it() {
+    let crib = Crib::new();
+    fs::create_dir_all(crib.path("work")).unwrap();
+    fs::write(crib.path("work/t"), "a\n").unwrap();
+    let diff = json!({"patch": "--- a/t\n+++ b/t\n@@\n-a\n+A\n"});
+    let flags = ["--tools=builtin", "--allow-write=work"];
+    for (name, rule) in
+        [("apply_patch", "fs_apply_patch"), ("fs_apply_patch", "apply_patch"), ("fs_apply_patch", "fs_apply_*")]
+    {
+        let line = crib.call(name, &diff, &[&flags[..], &[&format!("--deny-tool={rule}")]].concat());
+        assert_eq!(line["receipt"]["outcome"], "denied", "{name} {rule}: {line}");
+    }
+    assert_eq!(text(&crib, "t").as_deref(), Some("a\n"));
+    let line = crib.call("fs_apply_patch", &diff, &flags);
+    assert_eq!((&line["receipt"]["outcome"], text(&crib, "t").as_deref()), (&json!("ok"), Some("A\n")), "{line}");
+    let named: Vec<Value> = crib.records().into_iter().map(|record| record["tool"].clone()).collect();
+    assert_eq!(named, ["apply_patch"; 4]);
 }
 
 #[test]

@@ -37,8 +37,11 @@ fn every_case_holds() {
         }
     }
     assert!(failed.is_empty(), "{} of {counted} cases failed:\n{}", failed.len(), failed.join("\n"));
-    tools.sort();
     let runtime = Runtime::builder(toolcrib::Audit::off()).source(toolbox()).build().unwrap();
+    // Cases of an older name call the tool by its alias.
+    let mut tools: Vec<_> = tools.iter().map(|name| runtime.tool(name).unwrap().name.clone()).collect();
+    tools.sort();
+    tools.dedup();
     let mut shipped: Vec<_> = runtime.tools().map(|tool| tool.name.clone()).collect();
     shipped.sort();
     assert_eq!(tools, shipped, "every shipped tool has cases");

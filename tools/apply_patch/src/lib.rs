@@ -1,27 +1,30 @@
-//! Tool `apply_patch`: edits files by a patch in a format that models write reliably: it names files and shows lines
-//! with their context, without line numbers. Either the whole patch applies, or no file is changed.
+//! Tool `apply_patch`: edits text files by a patch in one of two dialects. An envelope names files and shows lines with their
+//! context, without line numbers; a unified diff is the output of `diff` and `git diff`. Either the whole patch applies, or no
+//! file is changed.
 
-mod hunk;
-mod patch;
+mod diff;
+mod envelope;
 
-use std::fmt::Write;
-
+use serde::Serialize;
 use toolcrib_guest::files::Tree;
-use toolcrib_guest::{Answer, Call, Error, Opinion, Part, Payload, Result, tool, tools};
-
-use patch::{BEGIN, Change};
+use toolcrib_guest::{Answer, Call, Error, Opinion, Part, Payload, Result, error, lines, tool, tools};
 
 tools!(apply_patch);
 
+const MAX_BYTES: usize = 1 << 20;
+const MAX_FILES: usize = 1000;
 /// Maximum changes that are listed for the model.
 const MAX_LISTED: usize = 100;
+const MAX_STRIP: usize = 8;
+const MAX_FUZZ: usize = 1000;
 
-/// Edit up to 1000 files by a patch, completely or not at all. Between `*** Begin Patch` and `*** End Patch`:
+/// Edit up to 1000 UTF-8 files, or none. `patch` is a unified diff (create: `--- /dev/null`, delete: `+++ /dev/null`, rename;
+/// a hunk without line numbers must fit at one place only), or between `*** Begin Patch` and `*** End Patch`:
 /// `*** Update File: PATH`, if renamed `*** Move to: PATH`, then hunks of optional lines `@@ LINE` that name lines above,
 /// and lines with a space (kept), `-` (removed) or `+` (added), with three kept lines around a change;
-/// `*** Add File: PATH` and lines with `+`; `*** Delete File: PATH`. Kept and removed lines match exactly.
+/// `*** Add File: PATH` and lines with `+`; `*** Delete File: PATH`. Kept and removed lines match but for line ends.
 #[tool(
-    text(field = "patch", lark_file = "src/patch.lark", description = "The patch"),
+    text(field = "patch", lark_file = "src/patch.lark"),
     files = "write",
     timeout = "30s",
     interface(search_hint = "edit change files patch diff"),
@@ -29,90 +32,184 @@ const MAX_LISTED: usize = 100;
     preview = preview,
     route = route
 )]
-fn apply_patch(patch: &str) -> Result<Answer> {
-    let changes = patch::parse(patch)?;
+fn apply_patch(
+    /// At most 1 MiB
+    patch: &str,
+    /// Diff: leading path parts to remove; default 1 for `a/`, `b/`
+    #[arg(minimum = 0, maximum = 8)]
+    strip: Option<usize>,
+    /// Diff: lines that a hunk may have moved
+    #[arg(default = 200, minimum = 0, maximum = 1000)]
+    fuzz: usize,
+    dry_run: Option<bool>,
+) -> Result<Answer> {
+    check(patch, strip, fuzz)?;
+    let dry_run = dry_run.unwrap_or(false);
     let mut tree = Tree::default();
-    for change in &changes {
-        apply(change, &mut tree)?;
+    if !envelope::is_begun(patch) {
+        let files = diff::apply(patch, strip, fuzz, &mut tree)?;
+        commit(tree, dry_run)?;
+        return Ok(Answer::json(&Output::new(files, dry_run))?.show(Part::text(patch)));
     }
-    tree.commit()?;
-    Ok(Answer::text(listed(&changes, true)).show(Part::text(changed_lines(&changes))))
+    let changes = envelope::parse(patch)?;
+    for change in &changes {
+        change.apply(&mut tree)?;
+    }
+    commit(tree, dry_run)?;
+    let files: Vec<Changed> = changes.iter().map(envelope::Change::changed).collect();
+    let shown: Vec<String> = files
+        .iter()
+        .zip(&changes)
+        .flat_map(|(file, change)| [file.describe(!dry_run)].into_iter().chain(change.lines()))
+        .map(|line| line + "\n")
+        .collect();
+    Ok(Answer::text(listed(&files, !dry_run)).show(Part::text(shown.concat())))
 }
 
-fn apply(change: &Change, tree: &mut Tree) -> Result<()> {
-    match change {
-        Change::Add { path, lines } => tree.create(path, lines.iter().map(|line| format!("{line}\n")).collect()),
-        Change::Delete { path } => {
-            tree.read(path)?;
-            tree.delete(path)
-        }
-        Change::Update { path, to, hunks } => {
-            let text = tree.read(path)?;
-            let edited = hunk::apply(path, text, hunks)?;
-            if to.is_none() && edited == text {
-                return Err(Error::conflict(format!("`{path}`: the update changes nothing")));
-            }
-            match to {
-                None => tree.write(path, edited),
-                Some(to) => tree.rename(path, to, edited),
-            }
+/// Checks the sizes of a call, and that each option is one of the patch's dialect.
+fn check(patch: &str, strip: Option<usize>, fuzz: usize) -> Result<()> {
+    if patch.len() > MAX_BYTES {
+        return Err(Error::invalid(format!("the patch has {} bytes, over the limit of {MAX_BYTES}", patch.len())));
+    }
+    if let Some(strip) = strip.filter(|strip| *strip > MAX_STRIP) {
+        return Err(error!("strip `{strip}` is not between 0 and {MAX_STRIP}"));
+    }
+    if fuzz > MAX_FUZZ {
+        return Err(error!("fuzz `{fuzz}` is not between 0 and {MAX_FUZZ}"));
+    }
+    match strip.filter(|_| envelope::is_begun(patch)) {
+        Some(_) => Err(Error::invalid("`strip` is for unified diffs: write the paths of this patch as they are")),
+        None => Ok(()),
+    }
+}
+
+fn commit(tree: Tree, dry_run: bool) -> Result<()> {
+    if dry_run { Ok(()) } else { tree.commit() }
+}
+
+/// Changed file.
+#[derive(Serialize)]
+struct Changed {
+    path: String,
+    change: Kind,
+    /// Previous path of a renamed or copied file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    /// Number of added lines.
+    added: usize,
+    /// Number of removed lines.
+    removed: usize,
+    /// Part of the patch that was not applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ignored: Option<&'static str>,
+}
+
+#[derive(Serialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Created,
+    Deleted,
+    Modified,
+    Renamed,
+    Copied,
+}
+
+impl Changed {
+    /// Describes the change in one line, in the past tense if it was made.
+    fn describe(&self, made: bool) -> String {
+        let Self { path, added, removed, .. } = self;
+        let word = |infinitive: &'static str, past: &'static str| if made { past } else { infinitive };
+        let edit = word("edit", "edited");
+        match (self.change, self.from.as_deref().unwrap_or_default()) {
+            (Kind::Created, _) => format!("{} {path} (+{added})", word("add", "added")),
+            (Kind::Deleted, _) => format!("{} {path}", word("delete", "deleted")),
+            (Kind::Modified, _) => format!("{edit} {path} (+{added} -{removed})"),
+            (Kind::Renamed, from) => format!("{edit} {from} to {path} (+{added} -{removed})"),
+            (Kind::Copied, from) => format!("{} {from} to {path} (+{added} -{removed})", word("copy", "copied")),
         }
     }
 }
 
 /// Lists changes, one line each, and the number of those that are not listed.
-fn listed(changes: &[Change], made: bool) -> String {
-    let mut lines: Vec<String> = changes.iter().take(MAX_LISTED).map(|change| describe(change, made)).collect();
-    if let more @ 1.. = changes.len().saturating_sub(MAX_LISTED) {
+fn listed(files: &[Changed], made: bool) -> String {
+    let mut lines: Vec<String> = files.iter().take(MAX_LISTED).map(|file| file.describe(made)).collect();
+    if let more @ 1.. = files.len().saturating_sub(MAX_LISTED) {
         lines.push(format!("and {more} more files"));
     }
     lines.join("\n")
 }
 
-/// Describes a change in one line, in the past tense if it was made.
-fn describe(change: &Change, made: bool) -> String {
-    let (added, removed) = change.count();
-    match change {
-        Change::Add { path, .. } => format!("{} {path} (+{added})", if made { "added" } else { "add" }),
-        Change::Delete { path } => format!("{} {path}", if made { "deleted" } else { "delete" }),
-        Change::Update { path, to, .. } => {
-            let moved = to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
-            format!("{} {path}{moved} (+{added} -{removed})", if made { "edited" } else { "edit" })
-        }
+/// Result of a unified diff.
+#[derive(Serialize)]
+struct Output {
+    /// The first changed files.
+    files: Vec<Changed>,
+    /// Numbers for all files, if not all are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<Total>,
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Total {
+    files: usize,
+    added: usize,
+    removed: usize,
+    /// Number of files that a part of the patch was not applied to; a listed one has the reason.
+    #[serde(skip_serializing_if = "is_zero")]
+    ignored: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Output {
+    fn new(mut files: Vec<Changed>, dry_run: bool) -> Self {
+        let total = (files.len() > MAX_LISTED).then(|| Total {
+            files: files.len(),
+            added: files.iter().map(|file| file.added).sum(),
+            removed: files.iter().map(|file| file.removed).sum(),
+            ignored: files.iter().filter(|file| file.ignored.is_some()).count(),
+        });
+        files.truncate(MAX_LISTED);
+        Self { files, total, dry_run }
     }
 }
 
-/// Lists the changed lines, for people.
-fn changed_lines(changes: &[Change]) -> String {
-    let mut text = String::new();
-    for change in changes {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}", describe(change, true));
-        for line in change.lines() {
-            let _ = writeln!(text, "{line}");
-        }
+/// Returns the changes of a call by its patch alone, without reading files.
+fn changes(call: &Call) -> Result<Vec<Changed>> {
+    let args: apply_patch = call.args()?;
+    check(&args.patch, args.strip, args.fuzz)?;
+    match envelope::is_begun(&args.patch) {
+        true => Ok(envelope::parse(&args.patch)?.iter().map(envelope::Change::changed).collect()),
+        false => diff::changes(&args.patch, args.strip),
     }
-    text
 }
 
 /// Refuses a text that is no patch before anybody is asked about the call.
 fn validate(call: &Call) -> Result<()> {
-    patch::parse(call.text()?).map(|_| ())
+    changes(call).map(|_| ())
 }
 
 /// Describes the patch from its text alone, without reading files.
 fn preview(call: &Call) -> Result<String> {
-    let changes = patch::parse(call.text()?)?;
-    Ok(listed(&changes, false))
+    Ok(listed(&changes(call)?, false))
 }
 
 /// Claims a text without a tool name if it begins as a patch. A text with this tool's name is not rejected here, since
 /// `validate` states the reason.
 fn route(call: &Call) -> Opinion {
     match &call.payload {
-        Payload::Text(text) if text.trim_start().starts_with(BEGIN) => Opinion::Claims,
+        Payload::Text(text) if envelope::is_begun(text) => Opinion::Claims,
         _ => Opinion::NoOpinion,
     }
+}
+
+/// Quotes a line for a message.
+fn shown(line: &str) -> String {
+    const MAX_SHOWN: usize = 120;
+    lines::content(line).replace('\r', "\\r").chars().take(MAX_SHOWN).collect()
 }
 
 #[cfg(test)]

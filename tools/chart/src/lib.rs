@@ -10,7 +10,7 @@ tools!(chart);
 const MAX_SERIES: usize = 8;
 const MAX_VALUES: usize = 200;
 
-/// Form of the chart.
+// Form of the chart. A doc comment would be sent to the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Schema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -19,13 +19,13 @@ pub(crate) enum Kind {
     Line,
 }
 
-/// Named numbers.
+// Named numbers. A doc comment would be sent to the model.
 #[derive(Debug, Deserialize, Schema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Series {
     #[arg(max_length = 100)]
     name: String,
-    /// One for each label.
+    /// One per label
     values: Vec<f64>,
 }
 
@@ -49,11 +49,8 @@ struct Drawn<'a> {
 #[tool(read_only, summary = "chart {title}")]
 fn chart(
     #[arg(max_length = 200)] title: String,
-    /// At most 200.
-    #[arg(items(max_length = 100))]
-    labels: Vec<String>,
-    /// At most 8.
-    series: Vec<Series>,
+    #[arg(max_items = 200, items(max_length = 100))] labels: Vec<String>,
+    #[arg(max_items = 8)] series: Vec<Series>,
     #[arg(default = "bar")] kind: Kind,
 ) -> Result<Answer> {
     if series.is_empty() || series.len() > MAX_SERIES {

@@ -12,16 +12,15 @@ const MAX_CHECKS: usize = 32;
 /// Maximum characters of one answer in the result.
 const MAX_CHARS: usize = 500;
 
-/// One check.
+// One check. A doc comment would be sent to the model.
 #[derive(Debug, Deserialize, Schema)]
 #[serde(deny_unknown_fields)]
 struct Check {
-    /// Tool to call.
     tool: String,
-    /// Default: `{}`.
+    /// Default: `{}`
     #[serde(default)]
     arguments: Option<Value>,
-    /// Text that the answer must contain; else success is enough.
+    /// Text that the answer must contain; else success is enough
     #[serde(default)]
     expect: Option<String>,
 }
@@ -38,12 +37,8 @@ struct CheckResult<'a> {
 /// Call tools that the operator allows, one after the other, and return each result.
 #[tool(tools, timeout = "30s", summary = "run checks", interface(search_hint = "test several tools verify"))]
 fn run_checks(
-    /// At most 32.
-    #[arg(min_items = 1, max_items = 32)]
-    checks: Vec<Check>,
-    /// Stop after the first failure.
-    #[arg(default = false)]
-    stop_on_failure: bool,
+    #[arg(min_items = 1, max_items = 32)] checks: Vec<Check>,
+    stop_on_failure: Option<bool>,
 ) -> Result<Answer> {
     if checks.is_empty() || checks.len() > MAX_CHECKS {
         return Err(Error::invalid(format!("{} checks, expected 1 to {MAX_CHECKS}", checks.len())));
@@ -53,7 +48,7 @@ fn run_checks(
         let one = run(check);
         progress::text(line(&one));
         progress::measure(done as u64 + 1, checks.len() as u64);
-        let stops = stop_on_failure && !one.ok;
+        let stops = stop_on_failure == Some(true) && !one.ok;
         ended.push(one);
         if stops {
             break;

@@ -25,9 +25,7 @@ struct Config {
 fn summarize(
     text: Option<String>,
     path: Option<String>,
-    /// Approximate length.
-    #[arg(default = 100, minimum = 10, maximum = 1000)]
-    words: u32,
+    #[arg(default = 100, minimum = 10, maximum = 1000)] words: u32,
     call: &Call,
 ) -> Result<String> {
     let text = match (text, path) {

@@ -7,7 +7,8 @@
 use diffy::{Hunk, Line, Patch};
 use toolcrib_guest::lines;
 
-use crate::completion::Place;
+use super::completion::Place;
+use crate::shown;
 
 /// Maximum places that are named for a hunk that fits at several.
 const MAX_NAMED: usize = 5;
@@ -179,15 +180,10 @@ fn closest(lines: &[&str], old: &[&str], from: usize) -> String {
     }
 }
 
-/// Quotes a line for a message.
-fn shown(line: &str) -> String {
-    lines::content(line).replace('\r', "\\r").chars().take(200).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::completion::complete;
+    use crate::diff::completion::complete;
 
     const PATCH: &str = "--- a\n+++ b\n@@ -2,3 +2,3 @@\n b\n-c\n+C\n d\n";
 

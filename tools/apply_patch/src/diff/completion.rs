@@ -3,8 +3,7 @@
 
 use toolcrib_guest::{Error, error};
 
-/// Maximum characters of a line in a message.
-const MAX_SHOWN: usize = 120;
+use crate::shown;
 
 /// Place of a hunk by its header.
 #[derive(Debug, Clone, PartialEq)]
@@ -202,8 +201,7 @@ fn count(lines: &[&str]) -> (usize, usize) {
 }
 
 fn wrong(at: usize, why: &str, line: &str) -> Error {
-    let shown: String = line.chars().take(MAX_SHOWN).collect();
-    error!("line {} of the patch: {why}: `{shown}`", at + 1)
+    error!("line {} of the patch: {why}: `{}`", at + 1, shown(line))
 }
 
 #[cfg(test)]

@@ -3,10 +3,8 @@
 
 use toolcrib_guest::{Error, Result, lines};
 
-use crate::patch::{Hunk, Line};
-
-/// Maximum characters of a line in a message.
-const SHOWN: usize = 120;
+use super::{Hunk, Line};
+use crate::shown;
 
 /// Applies all hunks to a text; `path` is its name in messages.
 pub(crate) fn apply(path: &str, text: &str, hunks: &[Hunk<'_>]) -> Result<String> {
@@ -86,8 +84,8 @@ fn missing(lines: &[&str], old: &[&str], from: usize) -> String {
     match nearest.filter(|(fit, _)| *fit > 0) {
         None => absent(old[0], from),
         Some((fit, at)) => match lines.get(at + fit) {
-            Some(found) => format!("line {} is `{}`, not `{}`", at + fit + 1, cut(found), cut(old[fit])),
-            None => format!("the file ends before `{}`", cut(old[fit])),
+            Some(found) => format!("line {} is `{}`, not `{}`", at + fit + 1, shown(found), shown(old[fit])),
+            None => format!("the file ends before `{}`", shown(old[fit])),
         },
     }
 }
@@ -95,11 +93,7 @@ fn missing(lines: &[&str], old: &[&str], from: usize) -> String {
 /// Error for a line that the file does not have after its first `lines` lines.
 fn absent(line: &str, lines: usize) -> String {
     match lines {
-        0 => format!("the file has no line `{}`", cut(line)),
-        _ => format!("the file has no line `{}` after line {lines}", cut(line)),
+        0 => format!("the file has no line `{}`", shown(line)),
+        _ => format!("the file has no line `{}` after line {lines}", shown(line)),
     }
-}
-
-fn cut(line: &str) -> String {
-    line.chars().take(SHOWN).collect()
 }

@@ -1,12 +1,15 @@
-//! Format of patches: parses text into changes. Knows no file.
+//! Patches between `*** Begin Patch` and `*** End Patch`: their parsing, and their changes of files.
 
+pub(crate) mod hunks;
+
+use toolcrib_guest::files::Tree;
 use toolcrib_guest::{Error, Result};
 
-pub(crate) const BEGIN: &str = "*** Begin Patch";
+use crate::{Changed, Kind, MAX_FILES};
+
+const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
 const END_OF_FILE: &str = "End of File";
-const MAX_BYTES: usize = 1 << 20;
-const MAX_FILES: usize = 1000;
 
 /// Change of one file.
 #[derive(Debug, PartialEq)]
@@ -34,8 +37,42 @@ pub(crate) enum Line<'a> {
 }
 
 impl Change<'_> {
+    /// Makes the change in the tree.
+    pub(crate) fn apply(&self, tree: &mut Tree) -> Result<()> {
+        match self {
+            Change::Add { path, lines } => tree.create(path, lines.iter().map(|line| format!("{line}\n")).collect()),
+            Change::Delete { path } => {
+                tree.read(path)?;
+                tree.delete(path)
+            }
+            Change::Update { path, to, hunks } => {
+                let text = tree.read(path)?;
+                let edited = hunks::apply(path, text, hunks)?;
+                if to.is_none() && edited == text {
+                    return Err(Error::conflict(format!("`{path}`: the update changes nothing")));
+                }
+                match to {
+                    None => tree.write(path, edited),
+                    Some(to) => tree.rename(path, to, edited),
+                }
+            }
+        }
+    }
+
+    /// Returns the change without its lines.
+    pub(crate) fn changed(&self) -> Changed {
+        let (change, path, from) = match self {
+            Change::Add { path, .. } => (Kind::Created, path, None),
+            Change::Delete { path } => (Kind::Deleted, path, None),
+            Change::Update { path, to: None, .. } => (Kind::Modified, path, None),
+            Change::Update { path, to: Some(to), .. } => (Kind::Renamed, to, Some((*path).to_owned())),
+        };
+        let (added, removed) = self.count();
+        Changed { path: (*path).to_owned(), change, from, added, removed, ignored: None }
+    }
+
     /// Number of added and removed lines.
-    pub(crate) fn count(&self) -> (usize, usize) {
+    fn count(&self) -> (usize, usize) {
         match self {
             Change::Add { lines, .. } => (lines.len(), 0),
             Change::Delete { .. } => (0, 0),
@@ -64,11 +101,13 @@ impl Change<'_> {
     }
 }
 
+/// Returns `true` if a text begins as such a patch.
+pub(crate) fn is_begun(text: &str) -> bool {
+    text.trim_start().starts_with("*** ")
+}
+
 /// Parses a patch into its changes, in order.
 pub(crate) fn parse(patch: &str) -> Result<Vec<Change<'_>>> {
-    if patch.len() > MAX_BYTES {
-        return Err(Error::invalid(format!("the patch has {} bytes, over the limit of {MAX_BYTES}", patch.len())));
-    }
     let mut lines = patch.trim().lines().enumerate().map(|(index, line)| (index + 1, line)).peekable();
     if lines.next().is_none_or(|(_, line)| line.trim_end() != BEGIN) {
         return Err(Error::invalid(format!("a patch begins with `{BEGIN}`")));
