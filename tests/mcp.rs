@@ -24,6 +24,7 @@ mod sign_in;
 mod sizes;
 mod stdio;
 mod tasks;
+mod tenants;
 mod tls;
 mod trace;
 mod waiting;

@@ -28,6 +28,8 @@ pub struct Task {
     pub(crate) agents: Arc<AtomicU32>,
     /// Labels that the delegating call and the agent share.
     pub(crate) labels: ConversationLabels,
+    /// Owner of the delegating conversation.
+    pub(crate) owner: Option<Arc<str>>,
 }
 
 impl Task {
@@ -41,6 +43,7 @@ impl Task {
         depth: u32,
         agents: &Arc<AtomicU32>,
         labels: ConversationLabels,
+        owner: Option<&Arc<str>>,
     ) -> Result<Self, String> {
         let Value::Object(mut fields) = value else { return Err("a task is an object with `task`".to_owned()) };
         let text = match fields.remove("task") {
@@ -53,7 +56,7 @@ impl Task {
         }
         let started = agents.fetch_update(Relaxed, Relaxed, |count| (count < MAX_AGENTS).then_some(count + 1));
         match started {
-            Ok(_) => Ok(Self { text, fields, depth, agents: agents.clone(), labels }),
+            Ok(_) => Ok(Self { text, fields, depth, agents: agents.clone(), labels, owner: owner.cloned() }),
             Err(_) => Err(format!("this run has already started {MAX_AGENTS} agents, the maximum")),
         }
     }
@@ -80,7 +83,8 @@ mod tests {
     fn agents_are_begun_so_deep_and_so_often_in_one_run() {
         let agents = Arc::default();
         let begin = |depth| {
-            Task::read(json!({"task": "t"}), depth, &agents, ConversationLabels::default()).map(|task| task.depth)
+            let labels = ConversationLabels::default();
+            Task::read(json!({"task": "t"}), depth, &agents, labels, None).map(|task| task.depth)
         };
         assert!(begin(MAX_DEPTH + 1).unwrap_err().contains("delegation is already 3 agents deep"));
         let depths = (0..MAX_AGENTS).map(|n| begin(1 + n % MAX_DEPTH));

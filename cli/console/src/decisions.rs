@@ -217,6 +217,9 @@ fn row(visit: &Visit, one: &StoredApproval) -> [Markup; 5] {
     [
         html! {
             (layout::line(&one.tool, 80))
+            @if let Some(client) = one.client.as_ref().or(one.owner.as_ref()) {
+                span.quiet { " for " (layout::line(client, 80)) }
+            }
             @if one.definition.is_none() { span.quiet { " (of an earlier version; no longer applies)" } }
         },
         layout::line(&one.rule, 120),

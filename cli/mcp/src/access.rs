@@ -81,6 +81,11 @@ impl TokenScope {
     }
 }
 
+/// Returns the owner of all that a client stores, by the holder of its token; `None` for clients without a token.
+pub(super) fn owner(holder: &str) -> Option<&str> {
+    (holder != LOCAL).then_some(holder)
+}
+
 impl Identity {
     /// Returns the identity of clients without a token.
     fn local() -> Self {

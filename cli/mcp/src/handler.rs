@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use toolcrib_base::render;
 use toolcrib_shared_state::{QuotaLimits, StateStore, StoreObserver};
 
-use super::access::Identity;
+use super::access::{Identity, owner};
 use super::answer::RESULTS;
 use super::call::MAX_FINISH;
 use super::call_threads::CallThreads;
@@ -365,7 +365,8 @@ impl ServerHandler for Handler {
         let unknown = || ErrorData::resource_not_found("no such resource", Some(json!({ "uri": request.uri })));
         let reference = request.uri.strip_prefix(RESULTS).ok_or_else(unknown)?.to_owned();
         let identity = Identity::of(&context.extensions);
-        let results = self.publication.general().results.clone();
+        let owner = owner(&identity.holder).map(Into::into);
+        let results = self.publication.general().results.clone().of_owner(owner);
         let read = move || results.open(&reference, ..MAX_READ);
         let part = tokio::task::spawn_blocking(read).await.map_err(|_| unknown())?.map_err(|_| unknown())?;
         if part.next.is_some() {

@@ -11,7 +11,7 @@ use toolcrib::{Results, Runtime, Session};
 use toolcrib_base::render;
 use toolcrib_settings::permission::DenyFlags;
 
-use super::access::Identity;
+use super::access::{Identity, owner};
 use super::catalog::{Catalog, is_callable};
 use super::progress::ProgressListeners;
 use super::skills::SkillCatalog;
@@ -114,10 +114,18 @@ impl Published {
     /// Returns the conversation of a client.
     pub(super) fn session(&self, holder: &Arc<str>) -> Session {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || OwnSession { session: self.runtime.full_session(), used: Instant::now() };
+        let new = || OwnSession { session: self.new_session(holder), used: Instant::now() };
         let own = sessions.entry(holder.clone()).or_insert_with(new);
         own.used = Instant::now();
         own.session.clone()
+    }
+
+    /// Starts the conversation of a client. All that it stores belongs to the holder of its token.
+    fn new_session(&self, holder: &str) -> Session {
+        match owner(holder) {
+            Some(owner) => self.runtime.owned_session(owner),
+            None => self.runtime.full_session(),
+        }
     }
 
     /// Returns `true` if there is room for the conversation of a client.
@@ -139,7 +147,7 @@ impl Published {
         let sessions = earlier.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let continued = sessions.iter();
         let continued = continued.map(|(holder, OwnSession { session, used })| {
-            let session = self.runtime.full_session().with_tasks_of(session);
+            let session = self.new_session(holder).with_tasks_of(session);
             (holder.clone(), OwnSession { session, used: *used })
         });
         Self { sessions: Mutex::new(continued.collect()), ..self }

@@ -26,7 +26,7 @@ holds for 15. A call of `run` or `mcp` with `--wait-approval` waits that long an
 
 A permanent approval covers the calls of one tool that one rule asks about. It lapses when the tool changes: \
 its program, fixed arguments, description, schema, limits, source or permissions.";
-const HEADINGS: [&str; 4] = ["TOOL", "RULE", "APPROVED", "PROGRAM"];
+const HEADINGS: [&str; 5] = ["TOOL", "RULE", "CLIENT", "APPROVED", "PROGRAM"];
 
 /// Answer calls that wait for approval; list or revoke permanent approvals.
 #[derive(clap::Args)]
@@ -57,7 +57,7 @@ enum Action {
         /// Also allow further such calls in the session of the run or client that waits
         #[arg(long)]
         session: bool,
-        /// Also store a permanent approval of such calls, by any client
+        /// Also store a permanent approval of such calls; one for a token or a person is theirs alone
         #[arg(long, conflicts_with = "session")]
         always: bool,
         #[command(flatten)]
@@ -130,7 +130,11 @@ fn list(approvals: &[StoredApproval], json: bool) -> anyhow::Result<()> {
         return render::print_json(&serde_json::to_string(approvals)?);
     }
     let row = |one: &StoredApproval| {
-        [one_line(&one.tool), one_line(&one.rule), format!("{:.0}", one.given), one_line(&one.digest)]
+        let client = match (&one.owner, &one.client) {
+            (None, _) => "any without a token".to_owned(),
+            (Some(owner), client) => one_line(client.as_ref().unwrap_or(owner)),
+        };
+        [one_line(&one.tool), one_line(&one.rule), client, format!("{:.0}", one.given), one_line(&one.digest)]
     };
     render::print(&render::table(HEADINGS, approvals.iter().map(row)))?;
     let outdated = approvals.iter().filter(|one| one.definition.is_none()).count();

@@ -30,6 +30,8 @@ pub struct ApprovalRequest<'a> {
     pub parent: Option<&'a str>,
     /// Caller that the call states, as in [`ToolCall::caller`](crate::ToolCall::caller).
     pub caller: Option<&'a str>,
+    /// Owner of the session, as in [`Approval::owner`].
+    pub owner: Option<&'a str>,
     /// The tool, with its facts and its risk.
     pub tool: &'a Tool,
     /// Digest of its program, as in [`Approval::digest`]; empty if the host itself runs the tool.
@@ -114,13 +116,17 @@ pub struct Approval {
     /// Permissions that the tool is granted; another grant requires a new approval.
     #[serde(default)]
     pub granted: Vec<String>,
+    /// Owner of the session, as given to [`Runtime::owned_session`](crate::Runtime::owned_session): the approval is for calls of
+    /// this owner alone. `None` for sessions without an owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 impl Approval {
     /// Creates an approval without a definition and without permissions.
     pub fn new(tool: impl Into<String>, digest: impl Into<String>, rule: impl Into<String>) -> Self {
         let (tool, digest, rule) = (tool.into(), digest.into(), rule.into());
-        Self { tool, digest, definition: None, rule, granted: Vec::new() }
+        Self { tool, digest, definition: None, rule, granted: Vec::new(), owner: None }
     }
 }
 

@@ -44,6 +44,12 @@ pub struct StoredApproval {
     /// Permissions that the tool was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<String>,
+    /// Owner of the calls. `None` for sessions without an owner, and in approvals of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Name of the owner's client when the approval was given, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// Time at which the approval was given.
     pub given: Timestamp,
 }
@@ -57,6 +63,7 @@ impl StoredApproval {
             definition: self.definition.clone(),
             rule: self.rule.clone(),
             granted: self.granted.clone(),
+            owner: self.owner.clone(),
         }
     }
 }
@@ -88,11 +95,21 @@ impl Approvals {
     ///
     /// [`Error::Approvals`] as for [`Approvals::read`], and if the file cannot be written.
     pub fn add(&self, approval: &Approval) -> Result<(), Error> {
+        self.add_for(approval, None)
+    }
+
+    /// Stores an approval as [`Approvals::add`] does, with the present name of its owner's client for people.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Approvals::add`].
+    pub fn add_for(&self, approval: &Approval, client: Option<&str>) -> Result<(), Error> {
         self.change(|all| {
             all.retain(|one| one.definition.is_some() || one.tool != approval.tool || one.rule != approval.rule);
             if !all.iter().any(|one| one.approval() == *approval) {
-                let Approval { tool, digest, definition, rule, granted } = approval.clone();
-                all.push(StoredApproval { tool, digest, definition, rule, granted, given: Timestamp::now() });
+                let Approval { tool, digest, definition, rule, granted, owner } = approval.clone();
+                let (client, given) = (client.map(str::to_owned), Timestamp::now());
+                all.push(StoredApproval { tool, digest, definition, rule, granted, owner, client, given });
             }
         })
     }
@@ -129,7 +146,7 @@ mod tests {
     fn approval(tool: &str) -> Approval {
         let definition = Some("sha256:01".to_owned());
         let (digest, rule) = ("sha256:00".to_owned(), "ask * (test)".to_owned());
-        Approval { tool: tool.into(), digest, definition, rule, granted: Vec::new() }
+        Approval { definition, ..Approval::new(tool, digest, rule) }
     }
 
     #[test]

@@ -132,6 +132,13 @@ impl Runtime {
         Session::new(self.pipeline.clone(), Arc::new(Memory::full(self.pipeline.next_session())))
     }
 
+    /// Starts a session as [`Runtime::full_session`] does, for one of several owners, such as the clients of a server. Stored
+    /// results, approvals and values of tools belong to the owner: other sessions do not reach them.
+    pub fn owned_session(&self, owner: impl Into<Arc<str>>) -> Session {
+        let memory = Memory::full(self.pipeline.next_session()).owned_by(owner.into());
+        Session::new(self.pipeline.clone(), Arc::new(memory))
+    }
+
     /// Starts the session of an agent that took over a delegated task.
     pub fn session_for(&self, task: &Task) -> Session {
         Session::new(self.pipeline.clone(), Arc::new(Memory::of_task(self.pipeline.next_session(), task)))

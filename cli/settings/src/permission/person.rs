@@ -64,7 +64,9 @@ impl TerminalApprover {
 
     /// Reports once why an earlier approval does not cover this call. A matching approval would have prevented the prompt.
     fn explain(&self, approval: &Approval) {
-        let about = |given: &&StoredApproval| given.tool == approval.tool && given.rule == approval.rule;
+        let about = |given: &&StoredApproval| {
+            given.owner == approval.owner && given.tool == approval.tool && given.rule == approval.rule
+        };
         let Some(given) = self.earlier.iter().rfind(about) else { return };
         let key = (approval.tool.clone(), approval.rule.clone());
         if self.reported.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {

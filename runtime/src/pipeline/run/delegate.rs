@@ -28,7 +28,7 @@ pub(crate) async fn delegate(
     }
     // The agent sees what the call was given, and the call gets what the agent has seen.
     let labels = memory.labels_for_agent(&recorder.usage.flow.label());
-    let task = Task::read(task, scope.depth + 1, &memory.agents, labels.clone());
+    let task = Task::read(task, scope.depth + 1, &memory.agents, labels.clone(), memory.owner());
     let task = task.map_err(|error| failed(&error))?;
     let delegate = pipeline.delegate.as_ref().ok_or_else(|| failed(&"no agent is configured for delegation"))?;
     if let Some(turn) = scope.turn {

@@ -149,7 +149,7 @@ async fn open(
     recorder: &mut CallRecorder<'_>,
 ) -> Result<String, ToolError> {
     let Open { reference, offset, limit } = open;
-    let Some(results) = pipeline.results.clone() else {
+    let Some(results) = scope.results(pipeline) else {
         return Err(ToolError::new(Outcome::Failed, "no result store is configured"));
     };
     let end = offset.saturating_add(limit.unwrap_or(MAX_OPENED));

@@ -30,7 +30,7 @@ pub(super) fn wasi_extras(
 
 /// Returns the store of a tool. The functions of one component share a store; every other tool has its own. In the
 /// operator's folder the values of the operator's own tools survive a change of the program; the values of all others
-/// belong to the digest of the program.
+/// belong to the digest of the program, and the values of a session's owner to that owner.
 fn store(pipeline: &Pipeline, tool: &Tool, digest: &str, memory: &Memory) -> Store {
     let (kind, owner) = match &tool.body {
         Body::Typed(typed) => ("program", typed.program.to_string_lossy()),
@@ -39,7 +39,10 @@ fn store(pipeline: &Pipeline, tool: &Tool, digest: &str, memory: &Memory) -> Sto
     let Some(folder) = &pipeline.keyvalue else { return memory.store([digest, kind, &*owner]) };
     let source = real_path(&tool.origin.path);
     let version = if tool.origin.trust.is_operators() { "" } else { digest };
-    folder.store(&[kind, &*owner, &source.to_string_lossy(), version])
+    let source = source.to_string_lossy();
+    let words = [kind, &*owner, &*source, version].into_iter();
+    let words: Vec<&str> = words.chain(memory.owner().map(|owner| &**owner)).collect();
+    folder.store(&words)
 }
 
 /// Returns settings as texts: a string as it is, every other value as its JSON.

@@ -134,7 +134,7 @@ impl CallServices {
         self.check_model()?;
         let labels = self.memory.labels_for_agent(&flow.label());
         let seen_by_agent = || labels.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let task = Task::read(task, self.depth + 1, &self.memory.agents, labels.clone())?;
+        let task = Task::read(task, self.depth + 1, &self.memory.agents, labels.clone(), self.memory.owner())?;
         let delegate = self.pipeline.delegate.as_ref().ok_or("no agent is configured for delegation")?;
         self.usage.whole().delegated.fetch_add(1, Relaxed);
         let answer = delegate.delegate(task).await;

@@ -56,6 +56,7 @@ pub(super) async fn ask_person(
         call_id: &call_id,
         parent: scope.parent.map(|parent| parent.invocation),
         caller: caller.as_deref(),
+        owner: scope.memory.owner().map(|owner| &**owner),
         tool,
         digest: execution.digest(),
         definition: prepared.definition(tool),

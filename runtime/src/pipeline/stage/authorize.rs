@@ -108,7 +108,8 @@ pub(crate) async fn authorize(
     for (question, rule, flow) in questions {
         let (digest, granted) = (request.execution.digest().to_owned(), prepared.grant.granted());
         let definition = Some(prepared.definition(tool).to_owned());
-        let approval = Approval { tool: tool.name.clone(), digest, definition, rule, granted };
+        let owner = scope.memory.owner().map(|owner| owner.to_string());
+        let approval = Approval { tool: tool.name.clone(), digest, definition, rule, granted, owner };
         let mut reason = earlier(&approval);
         if reason.is_none() && !in_order {
             Box::pin(await_decisions(pipeline, scope, recorder)).await?;

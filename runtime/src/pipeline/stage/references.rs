@@ -50,7 +50,7 @@ pub(crate) async fn put_results<'c>(
     scope: &CallScope<'_>,
     recorder: &mut CallRecorder<'_>,
 ) -> Result<(Cow<'c, ToolCall>, Label), ToolError> {
-    let (sent, results) = (call.arguments.clone(), pipeline.results.clone());
+    let (sent, results) = (call.arguments.clone(), scope.results(pipeline));
     let since = Instant::now();
     let until = since + MAX_SIDE_TIME;
     let late = || bad("the results took too long to read: pass shorter ones".to_owned());

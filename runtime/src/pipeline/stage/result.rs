@@ -88,7 +88,7 @@ pub(crate) async fn store(
     if answer.len() <= max {
         return Ok(answer);
     }
-    let (tool, invocation, results) = (tool.clone(), recorder.invocation().to_owned(), pipeline.results.clone());
+    let (tool, invocation, results) = (tool.clone(), recorder.invocation().to_owned(), scope.results(pipeline));
     let (label, whole) = (recorder.usage.flow.of_answer(), recorder.usage.flow.label());
     let written = serde_json::to_value(whole.without_sources()).ok();
     let short = move || shortened(&tool, (&invocation, written), max, answer, results.as_ref());

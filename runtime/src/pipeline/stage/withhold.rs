@@ -30,7 +30,7 @@ pub(super) async fn withhold(
         let note = "a rule withholds this answer from the model, and the tool does not let it be stored";
         return Ok(framed("withheld", json!({"note": note, "rule": pattern}), None));
     }
-    let Some(results) = pipeline.results.clone() else {
+    let Some(results) = scope.results(pipeline) else {
         let message = format!("`{pattern}` withholds the answer, and no result store is configured for it");
         return Err(ToolError::new(Outcome::Denied, message));
     };

@@ -30,6 +30,8 @@ const MAX_CACHE_BYTES: usize = 4 << 20;
 pub(crate) struct Memory {
     /// Identifier of the conversation in records.
     session: String,
+    /// Owner of all that the conversation stores; `None` if it is the operator's own.
+    owner: Option<Arc<str>>,
     /// `true` if the calls belong to no conversation: every tool counts as loaded, and nothing is kept.
     open: bool,
     /// `true` if every tool counts as loaded.
@@ -95,6 +97,11 @@ impl Memory {
         Self { has_all_loaded: true, ..Self::new(session) }
     }
 
+    /// Sets the owner of all that the conversation stores.
+    pub(crate) fn owned_by(self, owner: Arc<str>) -> Self {
+        Self { owner: Some(owner), ..self }
+    }
+
     /// Continues with the label of another conversation.
     pub(crate) fn with_label_of(self, other: &Self) -> Self {
         Self { labels: other.labels.clone(), stored: other.stored.clone(), ..self }
@@ -102,12 +109,18 @@ impl Memory {
 
     /// Creates the memory of an agent that works on a delegated task.
     pub(crate) fn of_task(session: String, task: &Task) -> Self {
-        Self { depth: task.depth, agents: task.agents.clone(), labels: task.labels.clone(), ..Self::new(session) }
+        let (agents, labels, owner) = (task.agents.clone(), task.labels.clone(), task.owner.clone());
+        Self { depth: task.depth, agents, labels, owner, ..Self::new(session) }
     }
 
     /// Returns the identifier of the conversation in records.
     pub(crate) fn session(&self) -> &str {
         &self.session
+    }
+
+    /// Returns the owner of all that the conversation stores; `None` if it is the operator's own.
+    pub(crate) fn owner(&self) -> Option<&Arc<str>> {
+        self.owner.as_ref()
     }
 
     /// Sets the observer of this conversation's calls; only the first one is kept.

@@ -8,8 +8,10 @@ use tokio::sync::oneshot;
 use crate::error::{Outcome, ToolError};
 use crate::policy::Grant;
 use crate::sandbox::Usage;
+use crate::store::results::Results;
 use crate::tool::{Body, Service, Tool};
 
+use super::Pipeline;
 use super::memory::Memory;
 use super::programs::ProgramSessions;
 use super::schedule::Turn;
@@ -63,6 +65,11 @@ impl<'a> CallScope<'a> {
     pub(crate) fn within(memory: &'a Arc<Memory>, turn: Option<&'a Turn>) -> Self {
         let (tasks, programs, turn_above, authorized, parent) = (None, None, None, None, None);
         Self { memory, tasks, programs, turn, turn_above, authorized, depth: memory.depth, parent }
+    }
+
+    /// Returns the store of the results that the call may read, and that its own belongs to; `None` if there is none.
+    pub(crate) fn results(&self, pipeline: &Pipeline) -> Option<Results> {
+        pipeline.results.clone().map(|results| results.of_owner(self.memory.owner().cloned()))
     }
 
     /// Returns `true` for a call of a program, whose results the model does not see.

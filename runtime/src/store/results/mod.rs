@@ -52,6 +52,16 @@ pub struct Results {
     folder: Folder,
     limits: Limits,
     clock: Clock,
+    scope: Scope,
+}
+
+/// Results that are read and stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Scope {
+    /// All of the folder; those that are stored have no owner.
+    All,
+    /// The results of one owner, or those without an owner.
+    Owned(Option<Arc<str>>),
 }
 
 /// Limits on all results of a folder together.
@@ -81,6 +91,9 @@ pub struct StoredResult {
     /// Label of the content, as JSON; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<Value>,
+    /// Owner of the session that stored it, as given to [`Runtime::owned_session`](crate::Runtime::owned_session).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// A part of a result's content.
@@ -111,12 +124,28 @@ impl Limits {
     }
 }
 
+impl Scope {
+    fn owner(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Owned(owner) => owner.as_deref(),
+        }
+    }
+
+    fn includes(&self, stored: &StoredResult) -> bool {
+        match self {
+            Self::All => true,
+            Self::Owned(owner) => stored.owner.as_deref() == owner.as_deref(),
+        }
+    }
+}
+
 impl Results {
     /// Uses a folder, which the first stored result creates with owner-only rights. The default limits are 256 MiB and
     /// 1,000 results in total, and an age of 7 days.
     pub fn folder(path: impl Into<PathBuf>) -> Self {
         let limits = Limits { bytes: 256 << 20, results: 1000, age: Duration::from_hours(7 * 24) };
-        Self { folder: Folder::new(path.into()), limits, clock: Arc::new(SystemTime::now) }
+        Self { folder: Folder::new(path.into()), limits, clock: Arc::new(SystemTime::now), scope: Scope::All }
     }
 
     /// Sets the maximum total bytes of results, counted with the first line of each file.
@@ -144,6 +173,13 @@ impl Results {
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Restricts the results to those of one owner, or to those without an owner. All others do not exist then.
+    #[must_use]
+    pub fn of_owner(mut self, owner: Option<Arc<str>>) -> Self {
+        self.scope = Scope::Owned(owner);
         self
     }
 
@@ -185,6 +221,7 @@ impl Results {
             created: Timestamp::try_from(now).unwrap_or(Timestamp::MAX),
             sha256: file::sha256(content),
             label,
+            owner: self.scope.owner().map(str::to_owned),
         };
         let line = file::first_line(&stored).map_err(|error| self.fault(error))?;
         if line.len() as u64 + stored.bytes > self.limits.bytes {
@@ -236,7 +273,10 @@ impl Results {
     /// [`Error::NoResult`] if there is no such result, [`Error::Results`] if it cannot be removed.
     pub fn remove(&self, reference: &str) -> Result<(), Error> {
         let reference = Reference::parse(reference)?;
-        self.require_folder(&reference)?;
+        match self.scope {
+            Scope::All => self.require_folder(&reference)?,
+            Scope::Owned(_) => drop(self.open_file(&reference)?),
+        }
         match owner_only::remove(&self.folder.file(&reference)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(absent(&reference, MISSING)),
@@ -244,7 +284,8 @@ impl Results {
         }
     }
 
-    /// Removes every result, including those that cannot be opened, and returns their number.
+    /// Removes every result, including those that cannot be opened if the results are not restricted to an owner, and returns
+    /// their number.
     ///
     /// # Errors
     ///
@@ -256,7 +297,8 @@ impl Results {
             }
             let _locked = self.folder.lock()?;
             let mut removed = 0;
-            for reference in self.folder.references()? {
+            let references = self.folder.references()?.into_iter();
+            for reference in references.filter(|one| self.scope == Scope::All || self.open_file(one).is_ok()) {
                 removed += usize::from(owner_only::remove(&self.folder.file(&reference))?);
             }
             Ok(removed)
@@ -270,6 +312,9 @@ impl Results {
             ErrorKind::NotFound => absent(reference, MISSING),
             _ => self.fault_at(reference, error),
         })?;
+        if !self.scope.includes(file.stored()) {
+            return Err(absent(reference, MISSING));
+        }
         if self.limits.is_expired(file.stored().created.into(), (self.clock)()) {
             return Err(absent(reference, EXPIRED));
         }

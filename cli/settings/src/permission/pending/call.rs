@@ -223,7 +223,12 @@ impl PendingCall {
 
     /// Returns the calls that a permanent approval would cover; `None` if each call requires its own.
     pub fn always_scope(&self) -> Option<String> {
-        self.approval.as_ref().map(|approval| format!("{}, by any client", scope(approval)))
+        let approval = self.approval.as_ref()?;
+        let reach = match approval.owner {
+            Some(_) => format!("by the holder of the present token or sign-in of `{}`", one_line(&self.client)),
+            None => "by any client without a token".to_owned(),
+        };
+        Some(format!("{}, {reach}", scope(approval)))
     }
 
     /// Returns the calls that an approval for the session would cover; `None` if no process waits, or if each call requires its
@@ -256,14 +261,17 @@ impl PendingCall {
     }
 }
 
-/// Computes the key of a call: a digest of the client, the tool with its program and definition, the arguments, the rule and
+/// Computes the key of a call: a digest of the owner and its client, the tool with its program and definition, the arguments, the rule and
 /// the grants. Each part is preceded by its length, so that no part can pass for another.
 pub fn key(request: &ApprovalRequest<'_>, client: &str) -> String {
-    let ApprovalRequest { tool, digest: program, definition, arguments, rests_on, granted, .. } = request;
+    let ApprovalRequest { tool, digest: program, definition, arguments, rests_on, granted, owner, .. } = request;
     let arguments = canonical(arguments);
     // Effects that cannot be compared are those of no other call.
     let held = request.effects.map(|held| effects::digest_of(held).unwrap_or(request.invocation.to_owned()));
-    let parts = [client, &tool.name, program, definition, &arguments, rests_on].into_iter().chain(held.as_deref());
+    // An owner's answer is for no other client, whatever name that one has.
+    let owner = owner.unwrap_or_default();
+    let parts = [owner, client, &tool.name, program, definition, &arguments, rests_on];
+    let parts = parts.into_iter().chain(held.as_deref());
     let mut bytes = Vec::new();
     for part in parts.chain(granted.iter().map(String::as_str)) {
         bytes.extend((part.len() as u64).to_be_bytes());

@@ -221,7 +221,10 @@ impl PendingCalls {
         };
         let call = self.answer(typed, true)?;
         let Some((approvals, approval)) = permanent else { return Ok((call, None)) };
-        approvals.add(&approval).context("the call is allowed once, and no permanent approval was stored")?;
+        let client = approval.owner.as_ref().map(|_| call.client.as_str());
+        approvals
+            .add_for(&approval, client)
+            .context("the call is allowed once, and no permanent approval was stored")?;
         Ok((call, Some(approval)))
     }
 
