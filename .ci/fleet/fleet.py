@@ -29,6 +29,11 @@ fn main() {
 PASSWORD = "a password of the check"
 
 
+def not_tried(why):
+    print(f"not tried: {why}")
+    sys.exit(3)
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -39,7 +44,7 @@ class Postgres:
     def __init__(self, folder):
         bins = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
         if not bins:
-            sys.exit(3)
+            not_tried("PostgreSQL is not installed")
         self.bin, self.folder, self.port, self.process = bins[-1], folder, free_port(), None
         self.user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"] if os.getuid() == 0 else []
         folder.mkdir()
@@ -76,7 +81,7 @@ class Crib:
         (folder / "tool.rs").write_text(TOOL)
         built = subprocess.run(["rustc", "--target", "wasm32-wasip2", "-O", "-o", f"{folder}/tools/bin/effect.wasm", f"{folder}/tool.rs"])
         if built.returncode:
-            sys.exit(3)
+            not_tried("rustc has no target wasm32-wasip2")
         tool = {"name": "effect", "description": "Create a file.", "command": ["./tools/bin/effect"],
                 "capabilities": {"files": "write"}, "interface": {"is_destructive": False}}
         (folder / "tools.json").write_text(json.dumps({"tools": [tool]}))
