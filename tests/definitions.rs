@@ -11,7 +11,7 @@ use crate::crib::Crib;
 /// `get_time`, which the tool still accepts.
 const CLAIMS: &str = include_str!("cases/definitions.json");
 /// Maximum tokens of all definitions, at four bytes a token.
-const MAX_TOKENS: usize = 3_450;
+const MAX_TOKENS: usize = 3_200;
 
 /// Returns the definitions by name, as a request has them.
 fn definitions() -> BTreeMap<String, String> {
