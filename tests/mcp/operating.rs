@@ -228,6 +228,10 @@ fn a_server_that_ends_is_not_ready_and_still_answers_for_a_while() {
     signal(&server);
     super::programs::until(|| ready(&server) == 503);
     assert_eq!((server.get("/healthz", "").status, call(&server, "echo", "")), (200, 200));
+    // An answer ends the connection, also one that the client would keep.
+    let kept = format!("GET /healthz HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+    let answer = server.exchange(kept.as_bytes());
+    assert!(answer.status == 200 && answer.head.to_lowercase().contains("connection: close"), "{}", answer.head);
     signal(&server);
     assert_eq!(server.child.wait().unwrap().code(), Some(143), "the second signal waits for nothing");
 }

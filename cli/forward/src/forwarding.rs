@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use serde::Serialize;
 use toolcrib::audit::{self, Chain, LogPlace};
+use toolcrib_base::interrupt;
 use toolcrib_base::render::{self, Advice, counted};
 use toolcrib_base::retry::Retries;
 
@@ -34,7 +35,7 @@ pub struct Forwarding {
     pub target: ForwardTarget,
     /// File of the cursor, unless it is beside the log.
     pub cursor: Option<PathBuf>,
-    /// `true` to wait for further records without end.
+    /// `true` to wait for further records, until an interruption is requested.
     pub is_following: bool,
     /// `true` to send arguments as the log has them.
     pub has_arguments: bool,
@@ -98,7 +99,7 @@ struct Forwarder {
 }
 
 impl Forwarding {
-    /// Forwards the records that the target does not have, until the log's end or without end.
+    /// Forwards the records that the target does not have, until the log's end or an interruption.
     ///
     /// # Errors
     ///
@@ -149,8 +150,11 @@ impl Forwarding {
             }
             if !batch.is_empty() {
                 forwarder.deliver(&batch).await?;
-            } else if is_following {
-                tokio::time::sleep(POLL).await;
+            } else if is_following && !interrupt::is_requested() {
+                tokio::select! {
+                    () = tokio::time::sleep(POLL) => {}
+                    () = interrupt::soft_stop() => {}
+                }
             } else {
                 return Ok(forwarder.summary);
             }

@@ -254,6 +254,10 @@ impl Server {
         if let Some(origin) = origin {
             share(response.headers_mut(), origin);
         }
+        // The client sends its next request to a server that stays, on another connection.
+        if interrupt::is_requested() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         response
     }
 

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use toolcrib_base::interrupt;
 use toolcrib_base::parse::duration;
-use toolcrib_base::render::{self, counted};
+use toolcrib_base::render::{self, Advice, counted};
 use toolcrib_forward::{ForwardSummary, ForwardTarget, Forwarding, host_name};
 use toolcrib_sources::options::AuditLog;
 
@@ -31,6 +32,8 @@ OTEL_EXPORTER_OTLP_HEADERS has headers for a collector, such as `authorization=B
 Exit status: 0 everything is sent, 1 the target did not accept records, or records are missing, changed or rejected.";
 /// Default time for further attempts.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Time for the last records after an interruption.
+const LAST_ATTEMPTS: Duration = Duration::from_secs(5);
 /// Name of a machine without one.
 const NAMELESS: &str = "localhost";
 
@@ -89,13 +92,32 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         host: host.or_else(host_name).unwrap_or_else(|| NAMELESS.to_owned()),
         patience: retry_time.or((!follow).then_some(PATIENCE)),
     };
-    let summary = forwarding.run().await?;
+    let summary = if follow {
+        // What is in the log by then is still sent.
+        let _guard = interrupt::server();
+        tokio::select! {
+            summary = forwarding.run() => summary?,
+            () = given_up() => {
+                let hint = "the next start with this target sends the rest";
+                return Err(Advice::new("interrupted before all records were sent", hint).into());
+            }
+        }
+    } else {
+        forwarding.run().await?
+    };
     if json {
         render::print_json(&serde_json::to_string(&summary)?)?;
     } else {
         render::print(&described(&summary))?;
     }
     Ok(if summary.problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Waits until an interrupted command has had its time, or is interrupted again.
+async fn given_up() {
+    interrupt::soft_stop().await;
+    // On a second interruption, or in the end.
+    let _ = tokio::time::timeout(LAST_ATTEMPTS, interrupt::hard_stop()).await;
 }
 
 fn described(summary: &ForwardSummary) -> String {
