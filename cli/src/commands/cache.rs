@@ -1,4 +1,6 @@
-//! `toolcrib cache`: lists and removes compiled tools and pulled bundles in the cache.
+//! `toolcrib cache`: lists, fills and empties the cache of compiled tools and pulled bundles.
+
+mod warm;
 
 use std::process::ExitCode;
 
@@ -12,6 +14,7 @@ use toolcrib_packages::cache::{CacheFolder, CacheLimit, DEFAULT_MAX_CACHE, LIMIT
 const EXAMPLES: &str = "\
 Examples:
   toolcrib cache list                 compiled tools and pulled bundles
+  toolcrib cache warm --tools .       compile all tools ahead of their first call
   toolcrib cache prune --max 512MiB   remove the least recently used
   toolcrib cache clear                remove all
 
@@ -42,7 +45,7 @@ const HEADINGS: [&str; 4] = ["DIGEST", "KIND", "BYTES", "LAST USED"];
 /// Length of a shortened digest in characters: `sha256:`, twelve digits and the ellipsis.
 const DIGEST_CHARS: usize = 20;
 
-/// List or remove compiled tools and pulled bundles in the cache.
+/// List, fill or empty the cache of compiled tools and pulled bundles.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -53,6 +56,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     List(List),
+    Warm(warm::Args),
     Prune(Prune),
     Clear(Clear),
 }
@@ -90,9 +94,10 @@ struct Clear {
     folder: CacheFolder,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::List(args) => list(&args)?,
+        Action::Warm(args) => return warm::run(args).await,
         Action::Prune(args) => report(args.folder.cache()?.prune(args.max as u64)?),
         Action::Clear(args) => {
             let cache = args.folder.cache()?;

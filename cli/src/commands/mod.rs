@@ -154,7 +154,7 @@ impl Command {
             Command::Approvals(args) => approvals::run(args),
             Command::Secret(args) => secret::run(args).await,
             Command::Config(args) => config::run(args).await,
-            Command::Cache(args) => cache::run(args),
+            Command::Cache(args) => cache::run(args).await,
             Command::Audit(args) => audit::run(args).await,
             Command::Export(args) => export::run(args).await,
             Command::Doctor(args) => doctor::run(args).await,

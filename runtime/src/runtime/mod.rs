@@ -278,6 +278,23 @@ impl Runtime {
         if is_compiled { Ok(()) } else { self.prepare(name).await }
     }
 
+    /// Returns `true` if the cache contains the code that a tool needs, so that another process does not compile it; `false` for an
+    /// unknown tool. A tool without a program needs none.
+    pub async fn is_cached(&self, name: &str) -> bool {
+        let Some(index) = self.pipeline.registry.index(name) else { return false };
+        let entry = self.pipeline.at(index);
+        match entry.tool.body {
+            Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => self.pipeline.programs.is_cached(entry).await,
+            Body::Script(_) => self.pipeline.interpreters.is_cached(entry.prepared).await,
+            Body::Interpreter(_)
+            | Body::Remote(_)
+            | Body::Absent
+            | Body::Skill(_)
+            | Body::SkillScripts(_)
+            | Body::Builtin(_) => true,
+        }
+    }
+
     /// Compiles the interpreter of script hooks, or loads it from the cache, before the first call.
     ///
     /// # Errors

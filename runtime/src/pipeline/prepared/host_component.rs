@@ -117,14 +117,24 @@ impl<T: Send + Sync + 'static> HostComponent<T> {
 
     /// Returns `true` if the component for a tool is loaded, or the cache contains its code.
     pub(super) async fn is_compiled(&self, prepared: &PreparedTool) -> bool {
-        let Some(component) = self.component.clone() else { return false };
         let counts_fuel = prepared.limits.fuel.is_some();
-        let sandbox = self.sandbox.clone();
-        let find = move || {
+        self.once(counts_fuel).is_compiled(self.finder(counts_fuel)).await
+    }
+
+    /// Returns `true` if the cache contains the code of the component for a tool.
+    pub(super) async fn is_cached(&self, prepared: &PreparedTool) -> bool {
+        let find = self.finder(prepared.limits.fuel.is_some());
+        tokio::task::spawn_blocking(find).await.is_ok_and(|digest| digest.is_some())
+    }
+
+    /// Returns a function that finds the code of the component in the cache, and returns the component's digest.
+    fn finder(&self, counts_fuel: bool) -> impl FnOnce() -> Option<String> + Send + use<T> {
+        let (sandbox, component) = (self.sandbox.clone(), self.component.clone());
+        move || {
+            let component = component?;
             let digest = component.digest();
             sandbox.has_linked_interpreter(&digest, counts_fuel).then(|| digest.into_owned())
-        };
-        self.once(counts_fuel).is_compiled(find).await
+        }
     }
 
     /// Returns the state of the component, with or without fuel counting.

@@ -52,6 +52,11 @@ impl Interpreters {
         self.component.is_compiled(prepared).await
     }
 
+    /// Returns `true` if the cache contains the code of the interpreter for the scripts of a tool.
+    pub(crate) async fn is_cached(&self, prepared: &PreparedTool) -> bool {
+        self.component.is_cached(prepared).await
+    }
+
     /// Returns the form of a named script for the next call: its image if there is one, else its text.
     pub(crate) fn source<'a>(
         &self,

@@ -75,15 +75,24 @@ impl ProgramCompiler {
 
     /// Returns `true` if a tool's program is loaded, or the cache contains its code.
     pub(crate) async fn is_compiled(&self, entry: ToolEntry<'_>) -> bool {
+        entry.prepared.program.is_compiled(self.finder(entry)).await
+    }
+
+    /// Returns `true` if the cache contains the code of a tool's program.
+    pub(crate) async fn is_cached(&self, entry: ToolEntry<'_>) -> bool {
+        tokio::task::spawn_blocking(self.finder(entry)).await.is_ok_and(|digest| digest.is_some())
+    }
+
+    /// Returns a function that finds the code of a tool's program in the cache, and returns the program's digest.
+    fn finder(&self, entry: ToolEntry<'_>) -> impl FnOnce() -> Option<String> + Send + use<> {
         let (sandbox, path) = (self.sandbox.clone(), path(entry).to_path_buf());
         let counts_fuel = entry.prepared.limits.fuel.is_some();
         let pin = entry.tool.origin.pin.clone();
-        let find = move || {
+        move || {
             // An error is found again, and reported, where the program is compiled.
             let digest = pinned_digest(&path, pin.as_deref()).ok();
             digest.filter(|digest| sandbox.has_linked_tool(digest, counts_fuel))
-        };
-        entry.prepared.program.is_compiled(find).await
+        }
     }
 
     /// Returns the compiled program for a call, which waits at most until its deadline.
