@@ -142,15 +142,14 @@ impl Published {
         sessions.len() < most || sessions.contains_key(holder)
     }
 
-    /// Continues the background tasks of an earlier state.
-    fn continuing(self, earlier: &Self) -> Self {
-        let sessions = earlier.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let continued = sessions.iter();
-        let continued = continued.map(|(holder, OwnSession { session, used })| {
+    /// Continues the conversations of an earlier state, with their background tasks.
+    fn adopt(&self, earlier: &Self) {
+        let earlier = earlier.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let continued = earlier.iter().map(|(holder, OwnSession { session, used })| {
             let session = self.new_session(holder).with_tasks_of(session);
             (holder.clone(), OwnSession { session, used: *used })
         });
-        Self { sessions: Mutex::new(continued.collect()), ..self }
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).extend(continued);
     }
 
     /// Ends the background tasks of all clients, and waits until each has its record.
@@ -202,6 +201,22 @@ impl Edition {
         let own = own.entry(options.clone()).or_default();
         own.used = Some(Instant::now());
         Some(own.state.clone())
+    }
+
+    /// Creates the edition after this one. Clients with options of their own have their earlier state at first.
+    fn followed_by(&self, general: Published) -> Self {
+        general.adopt(&self.general);
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = own
+            .iter()
+            .map(|(options, Own { state, used })| (options.clone(), Own { state: state.clone(), used: *used }));
+        Self { general: Arc::new(general), own: Mutex::new(own.collect()) }
+    }
+
+    /// Lists the places of states for options of clients.
+    fn all(&self) -> Vec<(Arc<[String]>, Arc<AsyncMutex<Built>>)> {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.iter().map(|(options, own)| (options.clone(), own.state.clone())).collect()
     }
 
     /// Lists the states that were built for options of clients.
@@ -284,21 +299,26 @@ impl Publication {
         let before = self.edition();
         let next = (self.publish)(&[], &before.general.runtime)?;
         next.check_programs(&before.general)?;
-        let next = Edition::new(next.continuing(&before.general));
-        let mut is_changed = before.general.catalog.tools() != next.general.catalog.tools();
-        for (options, old) in before.built() {
-            let state = match (self.publish)(&options, &next.general.runtime) {
-                Ok(state) => Arc::new(state.continuing(&old)),
-                Err(error) => {
-                    cannot_use("a client", &error);
-                    old.clone()
+        let mut is_changed = before.general.catalog.tools() != next.catalog.tools();
+        let next = {
+            // No client begins a conversation between the two.
+            let mut present = self.present.write().unwrap_or_else(PoisonError::into_inner);
+            *present = Arc::new(before.followed_by(next));
+            present.clone()
+        };
+        for (options, state) in next.all() {
+            // One that is being built is built from the sources of before.
+            let mut built = state.blocking_lock();
+            let Built::Done(old) = &*built else { continue };
+            match (self.publish)(&options, &next.general.runtime) {
+                Ok(state) => {
+                    state.adopt(old);
+                    is_changed |= state.catalog.tools() != old.catalog.tools();
+                    *built = Built::Done(Arc::new(state));
                 }
-            };
-            is_changed |= state.catalog.tools() != old.catalog.tools();
-            let own = Own { state: Arc::new(AsyncMutex::new(Built::Done(state))), used: Some(Instant::now()) };
-            next.own.lock().unwrap_or_else(PoisonError::into_inner).insert(options, own);
+                Err(error) => cannot_use("a client", &error),
+            }
         }
-        *self.present.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         if is_changed {
             self.changes.send_modify(|changes| *changes += 1);
         }
