@@ -20,6 +20,8 @@ use super::tokens::{PREFIX, Tokens, UnreadTokens};
 const MAX_RATES: usize = 4096;
 /// Identity of clients without a token.
 const LOCAL: &str = "local";
+/// Holder of what a request without an identity stores.
+const UNIDENTIFIED: &str = "unidentified";
 /// Scheme of tokens in a request.
 const BEARER: &str = "bearer ";
 
@@ -109,8 +111,16 @@ impl Identity {
 
     /// Returns the identity of a request's client.
     pub(super) fn of(extensions: &Extensions) -> Self {
-        let identity = extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Self>());
-        identity.cloned().unwrap_or_else(Self::local)
+        match extensions.get::<Parts>() {
+            None => Self::local(),
+            // A request over HTTP without an identity is nobody's: it must not pass for one of a client without a token.
+            Some(parts) => parts.extensions.get::<Self>().cloned().unwrap_or_else(|| Self {
+                has_token: true,
+                holder: UNIDENTIFIED.into(),
+                scopes: Arc::new([]),
+                ..Self::local()
+            }),
+        }
     }
 }
 

@@ -269,8 +269,8 @@ pub fn key(request: &ApprovalRequest<'_>, client: &str) -> String {
     // Effects that cannot be compared are those of no other call.
     let held = request.effects.map(|held| effects::digest_of(held).unwrap_or(request.invocation.to_owned()));
     // An owner's answer is for no other client, whatever name that one has.
-    let owner = owner.unwrap_or_default();
-    let parts = [owner, client, &tool.name, program, definition, &arguments, rests_on];
+    let owner = owner.map(|owner| format!("+{owner}")).unwrap_or_default();
+    let parts = [&owner, client, &tool.name, program, definition, &arguments, rests_on];
     let parts = parts.into_iter().chain(held.as_deref());
     let mut bytes = Vec::new();
     for part in parts.chain(granted.iter().map(String::as_str)) {
