@@ -243,8 +243,8 @@ impl Builder {
     }
 
     /// Shares the engine, the compiled programs and the limits of concurrent and waiting calls with another runtime of this process,
-    /// so that one for each user costs little. The compiler, its cache and the settings of the network are those of the other
-    /// runtime; permissions, rules, sources and conversations are not shared. While several conversations have calls, none of them
+    /// so that one for each user costs little. The compiler and its cache are those of the other runtime; with other name servers or
+    /// roots, only the limits are shared. Permissions, rules, sources and conversations are not shared. While several conversations have calls, none of them
     /// takes the last free place from the others.
     #[must_use]
     pub fn share_with(mut self, runtime: &Runtime) -> Self {

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
-
-use crate::delegate::MAX_DEPTH;
 use crate::error::{Outcome, ToolError};
+use crate::pipeline::state::{Concurrency, Memory, Permit};
 use crate::sandbox::{CodeInterpreter, MAX_PROGRAMS, Sandbox};
 use crate::tool::Limits;
 
 use super::PreparedTool;
 use super::host_component::{HostComponent, InterpreterSource};
+
+/// Maximum number of programs that wait for another to end.
+const MAX_WAITING: usize = 256;
 
 /// Language of programs that call tools.
 #[derive(Clone)]
@@ -23,23 +24,23 @@ pub(crate) struct CodeLanguage {
     pub(crate) component: InterpreterSource,
 }
 
-/// The interpreters of programs, and the permits to run one.
+/// The interpreters of programs, and the limits of concurrent ones.
 pub(crate) struct CodeInterpreters {
     languages: Vec<(String, Arc<HostComponent<CodeInterpreter>>)>,
     /// `true` if a model is shown the tools for programs instead of those that programs can call.
     pub(crate) only: bool,
-    /// Permits by depth: programs of a delegated agent take none from the programs that wait for it.
-    permits: Arc<[Semaphore; MAX_DEPTH as usize + 1]>,
+    /// Limits of concurrent and waiting programs.
+    concurrency: Arc<Concurrency>,
 }
 
 impl CodeInterpreters {
     /// Creates the state of interpreters that are not compiled; without a language no program can run.
     pub(crate) fn new(sandbox: &Arc<Sandbox>, languages: Vec<CodeLanguage>, only: bool) -> Self {
-        let permits = Arc::new(std::array::from_fn(|_| Semaphore::new(MAX_PROGRAMS as usize)));
-        Self { languages: Vec::new(), only, permits }.with_languages(sandbox, languages, only)
+        let concurrency = Arc::new(Concurrency::new(MAX_PROGRAMS, MAX_WAITING));
+        Self { languages: Vec::new(), only, concurrency }.with_languages(sandbox, languages, only)
     }
 
-    /// Creates the state of another runtime in the same sandbox, which shares the permits and compiled interpreters.
+    /// Creates the state of another runtime in the same sandbox, which shares the limits and compiled interpreters.
     pub(crate) fn with_languages(&self, sandbox: &Arc<Sandbox>, languages: Vec<CodeLanguage>, only: bool) -> Self {
         let component = |language: CodeLanguage| {
             let known = |(name, known): &&(String, Arc<HostComponent<CodeInterpreter>>)| {
@@ -56,7 +57,7 @@ impl CodeInterpreters {
             (language.name, Arc::new(component))
         };
         let languages = languages.into_iter().map(component).collect();
-        Self { languages, only, permits: self.permits.clone() }
+        Self { languages, only, concurrency: self.concurrency.clone() }
     }
 
     /// Returns `true` if a model can write programs.
@@ -69,7 +70,7 @@ impl CodeInterpreters {
         self.languages.first().map_or("", |(name, _)| name)
     }
 
-    /// Returns the interpreter of a language, and the permit to run one program at a depth.
+    /// Returns the interpreter of a language, and the permit to run one program of a conversation at a depth.
     ///
     /// # Errors
     ///
@@ -79,15 +80,15 @@ impl CodeInterpreters {
         &self,
         language: &str,
         prepared: &PreparedTool,
+        memory: &Memory,
         limits: &Limits,
         depth: u32,
-    ) -> Result<(Arc<CodeInterpreter>, SemaphorePermit<'_>), ToolError> {
+    ) -> Result<(Arc<CodeInterpreter>, Permit<'_>), ToolError> {
         let component = self.languages.iter().find(|(name, _)| name == language);
         let missing = || ToolError::new(Outcome::BadComponent, format!("there is no interpreter of `{language}`"));
         let interpreter = component.ok_or_else(missing)?.1.get(prepared).await?;
-        let permits = &self.permits[(depth as usize).min(self.permits.len() - 1)];
-        let permit = tokio::time::timeout(limits.deadline, permits.acquire()).await;
-        let busy = || ToolError::new(Outcome::Busy, format!("{MAX_PROGRAMS} other programs run"));
-        Ok((interpreter, permit.ok().and_then(Result::ok).ok_or_else(busy)?))
+        let permit = self.concurrency.acquire_any(memory, limits, depth).await;
+        let busy = |_| ToolError::new(Outcome::Busy, format!("{MAX_PROGRAMS} other programs run"));
+        Ok((interpreter, permit.map_err(busy)?))
     }
 }

@@ -155,7 +155,8 @@ impl ProgramCalls<'_> {
             session::check_language(kept, language)?;
         }
         let interpreters = &self.pipeline.code;
-        let (interpreter, _permit) = interpreters.interpreter(language, prepared, &limits, self.scope.depth).await?;
+        let (interpreter, _permit) =
+            interpreters.interpreter(language, prepared, self.scope.memory, &limits, self.scope.depth).await?;
         let mentioned = self.tools.mentioned(code);
         let tools: Vec<_> = mentioned.iter().map(CodeTool::from).collect();
         let program = || CodeProgram { name: "program", source: code, tools: &tools };

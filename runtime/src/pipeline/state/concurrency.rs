@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::oneshot::{self, Receiver};
+use tokio::sync::oneshot::{self, Receiver, Sender};
 use tokio::time::timeout;
 
 use crate::error::{Outcome, ToolError};
@@ -77,25 +77,52 @@ impl Concurrency {
         limits: &Limits,
         depth: u32,
     ) -> Result<Permit<'a>, ToolError> {
-        let place = CallPlace::new(depth, memory, &prepared.places);
-        if self.places().start(&place) {
-            return Ok(Permit { concurrency: self, place });
-        }
-        Box::pin(self.wait(place, limits)).await
+        self.acquire_place(CallPlace::new(depth, memory, Some(&prepared.places)), limits).await
     }
 
-    async fn wait(&self, place: CallPlace, limits: &Limits) -> Result<Permit<'_>, ToolError> {
+    /// Waits for a place as [`Concurrency::acquire`] does, among all calls of one depth alone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Concurrency::acquire`].
+    pub(crate) async fn acquire_any(
+        &self,
+        memory: &Memory,
+        limits: &Limits,
+        depth: u32,
+    ) -> Result<Permit<'_>, ToolError> {
+        self.acquire_place(CallPlace::new(depth, memory, None), limits).await
+    }
+
+    async fn acquire_place(&self, place: CallPlace, limits: &Limits) -> Result<Permit<'_>, ToolError> {
+        let queued = {
+            let mut places = self.places();
+            if places.start(&place) {
+                return Ok(Permit { concurrency: self, place });
+            }
+            // Under the same lock: no call that ends meanwhile misses this one.
+            let (admit, admission) = oneshot::channel();
+            let queued = places.enqueue(&place, admit);
+            queued.map(|(number, displaced)| {
+                (displaced, QueuedCall { concurrency: self, place: Some(place), number, admission })
+            })
+        };
+        Box::pin(self.wait(queued, limits)).await
+    }
+
+    async fn wait<'a>(
+        &'a self,
+        queued: Option<(Option<Sender<Admission>>, QueuedCall<'a>)>,
+        limits: &Limits,
+    ) -> Result<Permit<'a>, ToolError> {
         let max = self.max_waiting;
         let busy = || ToolError::new(Outcome::Busy, format!("{max} calls are already queued; try again later"));
-        let (admit, admission) = oneshot::channel();
-        let queued = self.places().enqueue(&place, admit);
-        let (number, displaced) = queued.ok_or_else(busy)?;
+        let (displaced, mut queued) = queued.ok_or_else(busy)?;
         if let Some(displaced) = displaced {
             // A call that was dropped needs no answer.
             let _ = displaced.send(Admission::Refused);
         }
         let _waiting = WAITING_CALLS.enter();
-        let mut queued = QueuedCall { concurrency: self, place: Some(place), number, admission };
         match timeout(limits.deadline, &mut queued.admission).await {
             Ok(Ok(Admission::Admitted)) => queued.take().ok_or_else(busy),
             Ok(Ok(Admission::Refused) | Err(_)) => {
@@ -108,18 +135,23 @@ impl Concurrency {
 
     /// Ends a running call, and admits calls that waited for its place.
     fn end(&self, place: &CallPlace) {
-        self.places().end(place);
-        self.admit(place.depth());
+        self.admit_after(place.depth(), |places| places.end(place));
     }
 
-    /// Admits the calls at one depth that have a place now. They are woken outside of the lock.
-    fn admit(&self, depth: usize) {
-        loop {
-            let Some((place, admit)) = self.places().next_admitted(depth) else { return };
-            if admit.send(Admission::Admitted).is_err() {
-                // The call was dropped meanwhile.
-                self.places().end(&place);
+    /// Makes a change, and admits the calls at one depth that have a place then. They are woken outside of the lock.
+    fn admit_after(&self, depth: usize, change: impl FnOnce(&mut Places)) {
+        let mut admitted = {
+            let mut places = self.places();
+            change(&mut places);
+            places.next_admitted(depth)
+        };
+        while let Some((place, admit)) = admitted {
+            let was_dropped = admit.send(Admission::Admitted).is_err();
+            let mut places = self.places();
+            if was_dropped {
+                places.end(&place);
             }
+            admitted = places.next_admitted(depth);
         }
     }
 
@@ -143,7 +175,7 @@ impl Drop for QueuedCall<'_> {
         self.admission.close();
         match was_queued {
             // Conversations can have more places now that this one has fewer calls.
-            true => self.concurrency.admit(place.depth()),
+            true => self.concurrency.admit_after(place.depth(), |_| {}),
             false if matches!(self.admission.try_recv(), Ok(Admission::Admitted)) => self.concurrency.end(&place),
             false => {}
         }

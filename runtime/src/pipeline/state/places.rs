@@ -2,6 +2,7 @@
 //! another one only while it runs fewer calls than there are free places, so that one that comes later finds a place. Conversations
 //! that wait take turns, and a full queue drops the latest call of the conversation with most of them.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -90,9 +91,10 @@ impl ToolPlaces {
 }
 
 impl CallPlace {
-    /// Creates the place of a call at a depth, in the conversation with this memory.
-    pub(super) fn new(depth: u32, memory: &Memory, tool: &Arc<ToolPlaces>) -> Self {
-        let tool = (depth == 0).then(|| tool.clone());
+    /// Creates the place of a call at a depth, in the conversation with this memory. Below the first depth a call needs no place of
+    /// its tool.
+    pub(super) fn new(depth: u32, memory: &Memory, tool: Option<&Arc<ToolPlaces>>) -> Self {
+        let tool = tool.filter(|_| depth == 0).cloned();
         let depth = (depth as usize).min(MAX_DEPTH as usize);
         Self { depth, conversation: std::ptr::from_ref(memory).addr(), tool }
     }
@@ -220,9 +222,10 @@ impl Places {
     fn displace(&mut self, place: &CallPlace) -> Option<Sender<Admission>> {
         let own = self.levels[place.depth].waiting_of(place.conversation);
         let all = self.levels.iter().enumerate().flat_map(|(depth, level)| {
-            level.conversations.iter().map(move |(key, conversation)| (conversation.waiting.len(), depth, *key))
+            // Of equal queues one that is less deep: a deeper call has callers, which fail with it.
+            level.conversations.iter().map(move |(key, own)| (own.waiting.len(), Reverse(depth), *key))
         });
-        let (most, depth, key) = all.max()?;
+        let (most, Reverse(depth), key) = all.max()?;
         if most < own + 2 {
             return None;
         }

@@ -13,13 +13,21 @@ use super::resolve::NameResolver;
 pub(crate) struct HttpClient {
     pub(super) names: NameResolver,
     pub(super) tls: Tls,
+    /// Settings that it was created with.
+    settings: (Vec<SocketAddr>, Certificates),
 }
 
 impl HttpClient {
     /// Creates a client, with the system's name servers if `name_servers` is empty. It trusts the roots in addition to
     /// the system's roots.
     pub(crate) fn new(name_servers: Vec<SocketAddr>, roots: Certificates) -> Self {
-        Self { names: NameResolver::new(name_servers), tls: Tls::new(roots) }
+        let settings = (name_servers.clone(), roots.clone());
+        Self { names: NameResolver::new(name_servers), tls: Tls::new(roots), settings }
+    }
+
+    /// Returns `true` if the client was created with these settings.
+    pub(crate) fn has_settings(&self, name_servers: &[SocketAddr], roots: &Certificates) -> bool {
+        self.settings.0 == name_servers && self.settings.1 == *roots
     }
 }
 
