@@ -87,7 +87,7 @@ impl Server {
     }
 
     fn requested_with(&self, method: &str, params: Value, capabilities: &Value, headers: &str) -> Vec<u8> {
-        let name = params["name"].as_str().or(params["taskId"].as_str());
+        let name = ["name", "taskId", "uri"].iter().find_map(|key| params[*key].as_str());
         let name = name.map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": modern(params, capabilities)});
         let era = format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}");

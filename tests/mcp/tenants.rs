@@ -59,6 +59,12 @@ fn failure(answer: Value, id: &str) -> String {
     told.to_string().replace(id, "ID")
 }
 
+/// State in the form of a sealed one that no server has sealed.
+fn forged(state: &str) -> String {
+    let other = if &state[20..21] == "A" { "B" } else { "A" };
+    format!("{}{other}{}", &state[..20], &state[21..])
+}
+
 fn yes() -> Value {
     json!({"approval": {"action": "accept", "content": {"allow": true}}})
 }
@@ -93,7 +99,8 @@ fn a_result_a_task_and_a_value_are_not_there_for_another_token_or_a_new_one_of_t
     let passed = |tenants: &Tenants, token: &str, id: &str| {
         tenants.call(token, "echo", json!({"text": {"$result": id, "path": "/text"}}))
     };
-    assert!(read(&tenants, &ada, &reference).to_string().contains("yyyy"));
+    let whole = read(&tenants, &ada, &reference).to_string();
+    assert!(whole.contains("yyyy"), "{whole}");
     assert!(opened(&tenants, &ada, &reference).to_string().contains("yyyy"));
     assert_eq!(passed(&tenants, &ada, &reference)["result"]["isError"], false);
     let keep = json!({"steps": [{"set": ["plan", "secret"]}, {"get": "plan"}, "list"]});
@@ -174,8 +181,7 @@ fn a_key_and_an_approval_are_not_there_for_another_token_or_a_new_one_of_the_nam
         });
         tenants.ask(token, "tools/call", params, &asking())
     };
-    let forged = state.chars().rev().collect::<String>();
-    tenants.same(&state, &forged, with_state);
+    tenants.same(&state, &forged(&state), with_state);
 
     // A permanent approval is for the token that asked.
     tenants.ada = tenants.others.pop().unwrap();
@@ -226,8 +232,7 @@ fn a_paused_program_and_a_session_are_not_there_for_another_token_or_a_new_one_o
     assert!(text(&within(&tenants, &ada, "secret = 41")).contains("\"new\":true"));
     assert!(text(&within(&tenants, &ada, "secret + 1")).contains("\"value\":42"));
     tenants.replace();
-    let forged = state.chars().rev().collect::<String>();
-    tenants.same(&state, &forged, |token, state| {
+    tenants.same(&state, &forged(&state), |token, state| {
         run(&tenants, token, json!({"requestState": state, "inputResponses": yes()}))
     });
     for other in &tenants.others {

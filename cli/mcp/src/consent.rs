@@ -65,7 +65,7 @@ impl AgentApprover {
         let Some(caller) = Caller::present() else {
             // A task in the background: its client no longer waits.
             let client = format!("{}, {BACKGROUND}", request.caller.unwrap_or_default());
-            return self.on_command_line(&request, &client, &client).await;
+            return self.on_command_line(&request, &client, request.owner.unwrap_or(&client)).await;
         };
         match &caller.channel {
             Channel::CommandLine => self.elsewhere(&request, &caller).await,
