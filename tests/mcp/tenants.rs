@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::approvals::{asking, identifier};
-use super::background::SLOW;
+use super::background::crib as background_crib;
 use super::http::{Answer, Server, token};
 use super::text;
 use crate::crib::{Crib, guest};
@@ -78,13 +78,11 @@ fn crib() -> Crib {
     let tools =
         [("echo", "echo"), ("echo", "asked"), ("kept_first", "kept")].map(|(program, name)| tool(program, name));
     crib.manifest(&json!({ "tools": tools }));
-    fs::create_dir_all(crib.path(".harness/tools")).unwrap();
-    fs::write(crib.path(".harness/tools/slow.md"), SLOW).unwrap();
     crib
 }
 
 #[test]
-fn a_result_a_task_and_a_value_are_not_there_for_another_token_or_a_new_one_of_the_name() {
+fn a_result_and_a_value_are_not_there_for_another_token_or_a_new_one_of_the_name() {
     let mut tenants = Tenants::start(crib(), &["--set=results.max_inline=2000", "--set=records.keyvalue_dir=kept"]);
     let ada = tenants.ada.clone();
     let long = tenants.call(&ada, "echo", json!({"text": "y".repeat(5000)}));
@@ -106,11 +104,6 @@ fn a_result_a_task_and_a_value_are_not_there_for_another_token_or_a_new_one_of_t
     let keep = json!({"steps": [{"set": ["plan", "secret"]}, {"get": "plan"}, "list"]});
     let kept = tenants.call(&ada, "kept", keep);
     assert!(text(&kept).contains("\"keys\":1"), "{kept}");
-    let slow = tenants.call(&ada, "slow", json!({"n": 3}));
-    assert!(text(&slow).contains("task_1"), "{slow}");
-    let knows = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
-    let task = tenants.ask(&ada, "tools/call", json!({"name": "slow", "arguments": {"n": 3}}), &knows);
-    let task = task["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned();
     let (session, _) = tenants.server.conversation(&ada).unwrap();
     tenants.replace();
 
@@ -118,13 +111,6 @@ fn a_result_a_task_and_a_value_are_not_there_for_another_token_or_a_new_one_of_t
     tenants.same(&reference, &never, |token, id| read(&tenants, token, id));
     tenants.same(&reference, &never, |token, id| opened(&tenants, token, id));
     tenants.same(&reference, &never, |token, id| passed(&tenants, token, id));
-    tenants.same("task_1", "task_9", |token, id| tenants.call(token, "task_poll", json!({ "task_id": id })));
-    for method in ["tasks/get", "tasks/cancel"] {
-        let never = "0".repeat(32);
-        tenants.same(&task, &never, |token, id| tenants.ask(token, method, json!({ "taskId": id }), &knows));
-    }
-    let answers = |id: &str| json!({ "taskId": id, "inputResponses": {"approval_1": yes()["approval"]} });
-    tenants.same(&task, &"0".repeat(32), |token, id| tenants.ask(token, "tasks/update", answers(id), &knows));
     for other in &tenants.others {
         let looked = tenants.call(other, "kept", json!({"steps": [{"get": "plan"}, "list"]}));
         assert!(text(&looked).contains("null") && text(&looked).contains("\"keys\":0"), "{looked}");
@@ -200,7 +186,7 @@ fn a_key_and_an_approval_are_not_there_for_another_token_or_a_new_one_of_the_nam
         assert_eq!(asked(&tenants, other, 8)["result"]["isError"], true);
     }
     // An approval of an earlier version names no owner, and covers clients without a token alone.
-    let file = tenants.crib.path("home/.local/state/toolcrib/approvals.json");
+    let file = tenants.crib.path("approvals.json");
     let mut stored: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     for name in ["owner", "client"] {
         stored["approvals"][0].as_object_mut().unwrap().remove(name).unwrap();
@@ -236,7 +222,28 @@ fn a_paused_program_and_a_session_are_not_there_for_another_token_or_a_new_one_o
         run(&tenants, token, json!({"requestState": state, "inputResponses": yes()}))
     });
     for other in &tenants.others {
-        let theirs = within(&tenants, other, "'secret' in globals()");
-        assert!(text(&theirs).contains("\"value\":false") && text(&theirs).contains("\"new\":true"), "{theirs}");
+        let theirs = within(&tenants, other, "7");
+        assert!(text(&theirs).contains("\"new\":true"), "{theirs}");
+        let theirs = within(&tenants, other, "secret + 1");
+        assert_eq!(theirs["result"]["isError"], true, "{theirs}");
     }
+}
+
+#[test]
+fn a_task_is_not_there_for_another_token_or_a_new_one_of_the_name() {
+    let mut tenants = Tenants::start(background_crib(), &[]);
+    let ada = tenants.ada.clone();
+    let slow = tenants.call(&ada, "slow", json!({"n": 3}));
+    assert!(text(&slow).contains("task_1"), "{slow}");
+    let knows = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let task = tenants.ask(&ada, "tools/call", json!({"name": "slow", "arguments": {"n": 1_000_000}}), &knows);
+    let task = task["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned();
+    tenants.replace();
+    tenants.same("task_1", "task_9", |token, id| tenants.call(token, "task_poll", json!({ "task_id": id })));
+    for method in ["tasks/get", "tasks/cancel"] {
+        let never = "0".repeat(32);
+        tenants.same(&task, &never, |token, id| tenants.ask(token, method, json!({ "taskId": id }), &knows));
+    }
+    let answers = |id: &str| json!({ "taskId": id, "inputResponses": {"approval_1": yes()["approval"]} });
+    tenants.same(&task, &"0".repeat(32), |token, id| tenants.ask(token, "tasks/update", answers(id), &knows));
 }

@@ -314,6 +314,14 @@ pub(super) fn scope(approval: &Approval) -> String {
     format!("{}, while {unchanged} ({})", calls(approval), one_line(&approval.digest))
 }
 
+/// Clients that a permanent approval covers, with the name of the present one.
+pub(super) fn reach(approval: &Approval, client: &str) -> String {
+    match approval.owner {
+        Some(_) => format!("by the holder of the present token or sign-in of `{}`", one_line(client)),
+        None => "by any client without a token".to_owned(),
+    }
+}
+
 /// Calls that an approval covers, without the changes that end it.
 pub(super) fn calls(approval: &Approval) -> String {
     format!("every `{}` call that `{}` asks about", one_line(&approval.tool), one_line(&approval.rule))

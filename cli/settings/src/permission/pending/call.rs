@@ -10,7 +10,7 @@ use toolcrib_base::render::{counted, inert_json, one_line, shortened};
 use toolcrib_base::short_id;
 
 use crate::permission::layout::pretty;
-use crate::permission::sheet::{Sheet, calls, granted_text, scope};
+use crate::permission::sheet::{Sheet, calls, granted_text, reach, scope};
 use crate::permission::{RequestDetails, action, difference, effects};
 
 /// Maximum time for which a call waits for an answer.
@@ -223,12 +223,7 @@ impl PendingCall {
 
     /// Returns the calls that a permanent approval would cover; `None` if each call requires its own.
     pub fn always_scope(&self) -> Option<String> {
-        let approval = self.approval.as_ref()?;
-        let reach = match approval.owner {
-            Some(_) => format!("by the holder of the present token or sign-in of `{}`", one_line(&self.client)),
-            None => "by any client without a token".to_owned(),
-        };
-        Some(format!("{}, {reach}", scope(approval)))
+        self.approval.as_ref().map(|approval| format!("{}, {}", scope(approval), reach(approval, &self.client)))
     }
 
     /// Returns the calls that an approval for the session would cover; `None` if no process waits, or if each call requires its
