@@ -426,6 +426,9 @@ impl ToolError {
             Error::Secret { name, .. } => {
                 Self::new(Outcome::Denied, format!("the tool needs the secret `{name}`, which cannot be given to it"))
             }
+            Error::Results { .. } => {
+                Self::new(Outcome::Failed, "the stored results cannot be read now: try again later")
+            }
             Error::Audit { .. } => Self::new(Outcome::Unlogged, "refused: the call cannot be written to the audit log"),
             _ => Self::new(Outcome::BadComponent, "the tool cannot be run on this host"),
         }

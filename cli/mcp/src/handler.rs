@@ -18,6 +18,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolcrib::Error;
 use toolcrib_base::render;
 use toolcrib_shared_state::{QuotaLimits, StateStore, StoreObserver};
 
@@ -368,7 +369,12 @@ impl ServerHandler for Handler {
         let owner = owner(&identity.holder).map(Into::into);
         let results = self.publication.general().results.clone().of_owner(owner);
         let read = move || results.open(&reference, ..MAX_READ);
-        let part = tokio::task::spawn_blocking(read).await.map_err(|_| unknown())?.map_err(|_| unknown())?;
+        let part = tokio::task::spawn_blocking(read).await.map_err(|_| unknown())?.map_err(|error| match error {
+            Error::Results { .. } => {
+                ErrorData::internal_error("the result cannot be read now: read it again later", None)
+            }
+            _ => unknown(),
+        })?;
         if part.next.is_some() {
             let bytes = part.stored.bytes;
             return Err(invalid(format!("the result has {bytes} bytes: read it in parts with `read_result`")));

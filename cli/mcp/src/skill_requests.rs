@@ -8,14 +8,13 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
-use toolcrib::ToolResult;
+use toolcrib::{Results, ToolResult};
 
-use super::access::Identity;
+use super::access::{Identity, owner};
 use super::answer;
 use super::handler::{Handler, LIST_TTL_MS, MAX_READ, invalid};
 use super::label;
 use super::pages::page;
-use super::publication::Published;
 use super::running::Happening;
 use super::skills::ServedSkill;
 use super::state::Questions;
@@ -94,7 +93,8 @@ impl Handler {
             return Err(ErrorData::internal_error("a skill asks nothing", None));
         };
         let result = result.ok_or_else(|| ErrorData::internal_error("the call was cancelled", None))?;
-        let contents = contents(published, &result, uri, file.mime_type).await?;
+        let results = published.results.clone().of_owner(owner(&identity.holder).map(Into::into));
+        let contents = contents(results, &result, uri, file.mime_type).await?;
         let mut read = ReadResourceResult::new(vec![contents]);
         (read.ttl_ms, read.cache_scope) = (Some(LIST_TTL_MS), Some(CacheScope::Private));
         if let Some(label) = answer::label(&result.receipt) {
@@ -106,7 +106,7 @@ impl Handler {
 
 /// Returns the file that a call's result holds; a long result is read from the store.
 async fn contents(
-    published: &Published,
+    results: Results,
     result: &ToolResult,
     uri: &str,
     mime_type: &str,
@@ -120,7 +120,6 @@ async fn contents(
         None => result.line().into_owned(),
         Some(None) => return Err(failed("the file is too long, and no result store is configured".to_owned())),
         Some(Some(reference)) => {
-            let results = published.results.clone();
             let open = move || results.open(&reference, ..MAX_READ);
             let part = tokio::task::spawn_blocking(open).await.map_err(|_| failed("the file is gone".to_owned()))?;
             let part = part.map_err(|_| failed("the file is gone".to_owned()))?;

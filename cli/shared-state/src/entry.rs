@@ -17,6 +17,10 @@ pub enum StateKind {
     UsedState,
     /// Key that seals these states.
     SealKey,
+    /// Result of a call that is too long for a model.
+    Result,
+    /// Digest of a client's token, with its rights.
+    Token,
 }
 
 impl StateKind {
@@ -26,6 +30,8 @@ impl StateKind {
             Self::Call => "call",
             Self::UsedState => "used-state",
             Self::SealKey => "seal-key",
+            Self::Result => "result",
+            Self::Token => "token",
         }
     }
 
@@ -35,7 +41,8 @@ impl StateKind {
             Self::Call => Duration::from_hours(24),
             // A state lives for ten minutes, and the clocks of servers may differ by as much.
             Self::UsedState => Duration::from_mins(20),
-            Self::SealKey => Duration::from_hours(24 * 365 * 100),
+            Self::SealKey | Self::Token => Duration::from_hours(24 * 365 * 100),
+            Self::Result => Duration::from_hours(24 * 7),
         }
     }
 
@@ -45,6 +52,8 @@ impl StateKind {
             Self::Call => 2 << 20,
             Self::UsedState => 0,
             Self::SealKey => 32,
+            Self::Result => 4 << 20,
+            Self::Token => 64 << 10,
         }
     }
 
@@ -54,6 +63,8 @@ impl StateKind {
             Self::Call => (20_000, 1 << 30),
             Self::UsedState => (65_536, 0),
             Self::SealKey => (1, 32),
+            // Both have files of their own.
+            Self::Result | Self::Token => (0, 0),
         }
     }
 
@@ -63,6 +74,8 @@ impl StateKind {
             Self::Call => (10_000, 256 << 20),
             Self::UsedState => (4096, 1),
             Self::SealKey => (16, 1024),
+            Self::Result => (1000, 128 << 20),
+            Self::Token => (1000, 16 << 20),
         }
     }
 }

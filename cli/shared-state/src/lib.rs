@@ -7,6 +7,7 @@ mod error;
 mod file_store;
 mod postgres;
 mod quotas;
+mod results;
 mod used_list;
 
 use std::fmt;
@@ -19,6 +20,7 @@ pub use error::StoreError;
 pub use file_store::FileStore;
 pub use postgres::{PostgresStore, StoreObserver, StoreOperation};
 pub use quotas::{AdmittedCall, QuotaExceeded, QuotaLimits, QuotaPart, QuotaUse};
+pub use results::DatabaseResults;
 
 /// Result of an operation that may wait for the store.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;

@@ -204,12 +204,16 @@ async fn futures_of<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
 async fn both_stores_behave_alike() {
     let postgres = Postgres::start().map(Arc::new);
     let postgres = postgres.as_ref();
+    if let Some(postgres) = postgres {
+        an_older_schema_is_upgraded_with_its_rows(postgres).await;
+    }
     each(postgres, an_entry_is_inserted_once).await;
     each(postgres, a_claim_is_held_by_one_and_its_last_value_stays).await;
     each(postgres, a_dropped_claim_is_taken_by_one).await;
     each(postgres, quotas_are_exact_and_of_one_owner).await;
     if let Some(postgres) = postgres {
         an_owner_cannot_fill_the_database(postgres).await;
+        entries_are_read_by_their_names_and_the_oldest_give_way(postgres).await;
         entries_of_a_dead_server_are_free_and_expired_rows_leave(postgres).await;
     }
 }
@@ -260,6 +264,72 @@ async fn entries_of_a_dead_server_are_free_and_expired_rows_leave(postgres: &Pos
                  SELECT count(*) FROM toolcrib.owner_room WHERE space = 'dead'";
     assert_eq!(postgres.query(swept), "f\n0\n0");
     assert!(matches!(store.claim(call("ada", "k"), Vec::new()).await.unwrap(), StateClaim::New(_)));
+}
+
+/// Text of the first version of the schema, as it was released.
+const FIRST: &str = include_str!("../src/postgres/schema_1.sql");
+
+/// Leaves a database with rows as the first version of the program did, upgrades it, and tries both versions with it.
+async fn an_older_schema_is_upgraded_with_its_rows(postgres: &Postgres) {
+    let claim = |key: &str| {
+        format!(
+            "SELECT outcome FROM toolcrib.claim('old', 'call', '{owner}', '{key}', 'begun', 7, NULL, 600, 10, 1000)",
+            owner = toolcrib::source::digest(b"ada").trim_start_matches("sha256:"),
+            key = toolcrib::source::digest(key.as_bytes()).trim_start_matches("sha256:"),
+        )
+    };
+    postgres.query("CREATE SCHEMA toolcrib; CREATE TABLE toolcrib.schema_version (version integer NOT NULL)");
+    postgres.query(&format!("INSERT INTO toolcrib.schema_version VALUES (1); {FIRST}"));
+    assert_eq!(postgres.query(&claim("before")), "new");
+    let store: Store = Arc::new(database(postgres, "old").await);
+    assert_eq!(postgres.query("SELECT version FROM toolcrib.schema_version"), "2");
+    let found = store.claim(call("ada", "before"), Vec::new()).await.unwrap();
+    assert!(matches!(found, StateClaim::Existing(value, _) if value == b"begun"));
+    // A server of the first version goes on.
+    assert_eq!((postgres.query(&claim("before")), postgres.query(&claim("after"))), ("existing".into(), "new".into()));
+    let found = store.claim(call("ada", "after"), Vec::new()).await.unwrap();
+    assert!(matches!(found, StateClaim::Existing(..)));
+}
+
+async fn entries_are_read_by_their_names_and_the_oldest_give_way(postgres: &Postgres) {
+    let store = database(postgres, "values").await;
+    let name = |owner: &str, key: &str| StateName::new(StateKind::Result, owner, key);
+    store.put(&name("ada", "a"), b"first").await.unwrap();
+    assert_eq!(store.get(&name("ada", "a")).await, Ok(Some(b"first".to_vec())));
+    // Neither another owner nor another kind has it.
+    assert_eq!(store.get(&name("bob", "a")).await, Ok(None));
+    assert_eq!(store.get(&StateName::new(StateKind::Token, "ada", "a")).await, Ok(None));
+    assert_eq!(store.list(StateKind::Result, "bob").await, Ok(vec![]));
+    let large = store.put(&name("ada", "b"), &vec![0; StateKind::Result.max_value() + 1]).await.unwrap_err();
+    assert!(matches!(large, StoreError::Full(_)), "{large}");
+    // With the maximum of entries, or of bytes, the oldest give way, and those of others stay.
+    store.put(&name("bob", "a"), b"other").await.unwrap();
+    let ada = "FROM toolcrib.owner_room WHERE space = 'values' AND entries = 1 AND bytes = 5 AND owner <> ''";
+    assert_eq!(postgres.query(&format!("SELECT count(*) {ada}")), "2");
+    postgres.query(
+        "INSERT INTO toolcrib.entry SELECT space, kind, owner, n::text, n, NULL, value, ends + n * interval '1 s' \
+         FROM toolcrib.entry, generate_series(1, 999) n WHERE space = 'values' AND value = 'first'; \
+         UPDATE toolcrib.owner_room SET entries = 1000, bytes = 5000 WHERE space = 'values' AND owner = \
+         (SELECT owner FROM toolcrib.entry WHERE space = 'values' AND value = 'first' LIMIT 1)",
+    );
+    store.put(&name("ada", "c"), b"newest").await.unwrap();
+    assert_eq!(store.get(&name("ada", "a")).await, Ok(None));
+    assert_eq!(store.get(&name("ada", "c")).await, Ok(Some(b"newest".to_vec())));
+    let room = "SELECT entries, bytes FROM toolcrib.owner_room WHERE space = 'values' ORDER BY entries";
+    assert_eq!(postgres.query(room), "1|5\n1000|5001");
+    let max = 128 << 20;
+    postgres.query(&format!("UPDATE toolcrib.owner_room SET bytes = {max} WHERE space = 'values' AND entries = 1000"));
+    store.put(&name("ada", "d"), b"more").await.unwrap();
+    assert_eq!(store.get(&name("ada", "d")).await, Ok(Some(b"more".to_vec())));
+    assert_eq!(store.get(&name("bob", "a")).await, Ok(Some(b"other".to_vec())));
+    assert_eq!(store.forget(&name("ada", "d")).await, Ok(true));
+    assert_eq!((store.forget(&name("ada", "d")).await, store.get(&name("ada", "d")).await), (Ok(false), Ok(None)));
+    postgres.query("UPDATE toolcrib.entry SET ends = now() - interval '1 s' WHERE space = 'values'");
+    assert_eq!(store.get(&name("bob", "a")).await, Ok(None));
+    assert_eq!(store.list(StateKind::Result, "bob").await, Ok(vec![]));
+    postgres.query(
+        "DELETE FROM toolcrib.entry WHERE space = 'values'; DELETE FROM toolcrib.owner_room WHERE space = 'values'",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

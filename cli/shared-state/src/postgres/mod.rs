@@ -2,9 +2,10 @@
 //! server holds ends with its signs of life, by the clock of the database.
 //!
 //! The modules from the bottom up: `operation` (the statements), `stream` and `connect` (connections), `schema`, `turns` and `pool`, `later`
-//! (work that waits for the database), `held` (claims), and `upkeep`.
+//! (work that waits for the database), `held` (claims), `entries` (values without a claim), and `upkeep`.
 
 mod connect;
+mod entries;
 mod held;
 mod later;
 mod operation;

@@ -9,6 +9,14 @@ pub enum StoreOperation {
     Change,
     /// Removal of an entry.
     Remove,
+    /// Creation of an entry that the owner's oldest ones give way to.
+    Put,
+    /// Value of an entry.
+    Get,
+    /// Values of an owner's entries.
+    List,
+    /// Removal of an entry by its name.
+    Forget,
     /// Count of a call that begins.
     Admit,
     /// Return of an ended call's place.
@@ -21,8 +29,19 @@ pub enum StoreOperation {
 
 impl StoreOperation {
     /// All operations, in the order of their values.
-    pub const ALL: [Self; 7] =
-        [Self::Claim, Self::Change, Self::Remove, Self::Admit, Self::Release, Self::Live, Self::Sweep];
+    pub const ALL: [Self; 11] = [
+        Self::Claim,
+        Self::Change,
+        Self::Remove,
+        Self::Put,
+        Self::Get,
+        Self::List,
+        Self::Forget,
+        Self::Admit,
+        Self::Release,
+        Self::Live,
+        Self::Sweep,
+    ];
 
     /// Name of the operation.
     pub fn as_str(self) -> &'static str {
@@ -30,6 +49,10 @@ impl StoreOperation {
             Self::Claim => "claim",
             Self::Change => "change",
             Self::Remove => "remove",
+            Self::Put => "put",
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Forget => "forget",
             Self::Admit => "admit",
             Self::Release => "release",
             Self::Live => "live",
@@ -43,6 +66,10 @@ impl StoreOperation {
             Self::Claim => "SELECT * FROM toolcrib.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
             Self::Change => "SELECT toolcrib.change($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             Self::Remove => "SELECT toolcrib.remove($1, $2, $3, $4, $5)",
+            Self::Put => "SELECT toolcrib.put($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            Self::Get => "SELECT toolcrib.get($1, $2, $3, $4)",
+            Self::List => "SELECT toolcrib.list($1, $2, $3, $4)",
+            Self::Forget => "SELECT toolcrib.forget($1, $2, $3, $4)",
             Self::Admit => "SELECT * FROM toolcrib.admit($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             Self::Release => "SELECT toolcrib.release($1, $2, $3)",
             Self::Live => "SELECT toolcrib.live($1, $2)",

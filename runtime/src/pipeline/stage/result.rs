@@ -256,12 +256,16 @@ fn shortened(
         return Ok((shown, Some(persisted)));
     };
     let stored = results.put_labelled(&tool.name, invocation, label, line.as_bytes())?;
-    let words = json!({
+    let mut words = json!({
         "note": "the answer is too long to show in full; read it with `read_result` and its reference, or pass it to another \
                  call as an argument: {\"$result\": REFERENCE}",
         "reference": stored.reference,
         "bytes": line.len(),
     });
+    if stored.is_local {
+        words["place"] =
+            json!("this server alone: the answer is too long for the store of all servers, or that did not take it");
+    }
     let shown = match strategy {
         Persistence::RefOnly => framed("reference", words, None),
         _ => preview(&line, max, words),

@@ -2,7 +2,7 @@
 //! first line is reported and its content is not returned.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Cursor, Error, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::{Bound, RangeBounds};
 use std::path::Path;
 
@@ -19,9 +19,9 @@ const MAX_LINE_LEN: u64 = 16 << 10;
 /// Maximum length of a character in UTF-8.
 const MAX_CHAR_BYTES: u64 = 4;
 
-/// An open file of a result, with its first line parsed.
-pub(super) struct ResultFile {
-    file: File,
+/// An open file of a result, or its bytes, with its first line parsed.
+pub(super) struct ResultFile<R> {
+    file: R,
     stored: StoredResult,
     /// Offset of the content in the file.
     start: u64,
@@ -39,18 +39,33 @@ pub(super) fn sha256(content: &[u8]) -> String {
     hex(&Sha256::digest(content))
 }
 
-impl ResultFile {
+impl ResultFile<File> {
     /// Opens the file of a result, reads its first line and compares its content's length.
     pub(super) fn open(path: &Path, reference: &Reference) -> io::Result<Self> {
         let file = owner_only::open(path, SharedAccess::Read)?.ok_or(ErrorKind::NotFound)?;
+        let length = file.metadata()?.len();
+        Self::parse(file, length, reference)
+    }
+}
+
+impl ResultFile<Cursor<Vec<u8>>> {
+    /// Reads the first line in the bytes of a result's file and compares its content's length.
+    pub(super) fn of_bytes(bytes: Vec<u8>, reference: &Reference) -> io::Result<Self> {
+        let length = bytes.len() as u64;
+        Self::parse(Cursor::new(bytes), length, reference)
+    }
+}
+
+impl<R: Read + Seek> ResultFile<R> {
+    fn parse(mut file: R, length: u64, reference: &Reference) -> io::Result<Self> {
         let mut line = Vec::new();
-        BufReader::new(&file).take(MAX_LINE_LEN).read_until(b'\n', &mut line)?;
+        BufReader::new(&mut file).take(MAX_LINE_LEN).read_until(b'\n', &mut line)?;
         let stored: StoredResult =
             serde_json::from_slice(&line).map_err(|_| Error::other("its first line does not describe a result"))?;
         if stored.reference != reference.as_str() {
             return Err(Error::other("it describes another result"));
         }
-        let (start, length) = (line.len() as u64, file.metadata()?.len());
+        let start = line.len() as u64;
         if start.checked_add(stored.bytes) != Some(length) {
             let there = length.saturating_sub(start);
             return Err(Error::other(format!("it has {there} of {} bytes of content", stored.bytes)));

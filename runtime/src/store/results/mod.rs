@@ -17,8 +17,10 @@ mod file;
 mod folder;
 mod preview;
 mod reference;
+mod shared;
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,7 @@ use folder::Folder;
 use reference::Reference;
 
 pub use preview::{Preview, preview};
+pub use shared::SharedResults;
 
 /// Reasons why a reference names no result. A removed result cannot be distinguished from one that never existed.
 const MISSING: &str = "it was removed, was replaced by newer results, or never existed";
@@ -53,6 +56,8 @@ pub struct Results {
     limits: Limits,
     clock: Clock,
     scope: Scope,
+    /// Store of results that other servers can read too.
+    shared: Option<Arc<dyn SharedResults>>,
 }
 
 /// Results that are read and stored.
@@ -94,6 +99,10 @@ pub struct StoredResult {
     /// Owner of the session that stored it, as given to [`Runtime::owned_session`](crate::Runtime::owned_session).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
+    /// `true` for a result that is in the folder of this server alone, although servers share results: it is too long, or the
+    /// shared store has not taken it.
+    #[serde(skip)]
+    pub is_local: bool,
 }
 
 /// A part of a result's content.
@@ -145,7 +154,13 @@ impl Results {
     /// 1,000 results in total, and an age of 7 days.
     pub fn folder(path: impl Into<PathBuf>) -> Self {
         let limits = Limits { bytes: 256 << 20, results: 1000, age: Duration::from_hours(7 * 24) };
-        Self { folder: Folder::new(path.into()), limits, clock: Arc::new(SystemTime::now), scope: Scope::All }
+        Self {
+            folder: Folder::new(path.into()),
+            limits,
+            clock: Arc::new(SystemTime::now),
+            scope: Scope::All,
+            shared: None,
+        }
     }
 
     /// Sets the maximum total bytes of results, counted with the first line of each file.
@@ -183,6 +198,14 @@ impl Results {
         self
     }
 
+    /// Stores results where several servers read them. The folder has those that are too long, or that the shared store has not
+    /// taken.
+    #[must_use]
+    pub fn shared_in(mut self, shared: Arc<dyn SharedResults>) -> Self {
+        self.shared = Some(shared);
+        self
+    }
+
     /// Path of the folder, which is granted to no tool.
     pub fn path(&self) -> &Path {
         self.folder.path()
@@ -213,7 +236,7 @@ impl Results {
     ) -> Result<StoredResult, Error> {
         let now = (self.clock)();
         let reference = Reference::random().map_err(|error| self.fault(io::Error::other(error)))?;
-        let stored = StoredResult {
+        let mut stored = StoredResult {
             reference: reference.to_string(),
             tool: clipped(tool),
             invocation: clipped(invocation),
@@ -222,8 +245,17 @@ impl Results {
             sha256: file::sha256(content),
             label,
             owner: self.scope.owner().map(str::to_owned),
+            is_local: false,
         };
         let line = file::first_line(&stored).map_err(|error| self.fault(error))?;
+        if let Some(shared) = &self.shared {
+            let is_short = line.len() as u64 + stored.bytes <= shared.max_len();
+            let put = || shared.put(self.scope.owner(), reference.as_str(), [&line, content].concat());
+            if is_short && put().is_ok() {
+                return Ok(stored);
+            }
+            stored.is_local = true;
+        }
         if line.len() as u64 + stored.bytes > self.limits.bytes {
             let (bytes, limit) = (stored.bytes, self.limits.bytes);
             return Err(
@@ -245,11 +277,19 @@ impl Results {
     /// # Errors
     ///
     /// [`Error::NoResult`] if the reference is malformed, names no result, or names an expired one. [`Error::Results`]
-    /// if the file was changed or cannot be read.
+    /// if the file was changed or cannot be read, or the shared store does not answer.
     pub fn open(&self, reference: &str, range: impl RangeBounds<u64>) -> Result<Excerpt, Error> {
         let reference = Reference::parse(reference)?;
-        let file = self.open_file(&reference)?;
-        file.excerpt(range).map_err(|error| self.fault_at(&reference, error))
+        let own = self.open_file(&reference);
+        let (Err(Error::NoResult { .. }), Some(shared)) = (&own, &self.shared) else {
+            return own?.excerpt(range).map_err(|error| self.fault_at(&reference, error));
+        };
+        let read = || -> io::Result<Option<Excerpt>> {
+            let Some(bytes) = shared.get(self.scope.owner(), reference.as_str())? else { return Ok(None) };
+            let file = ResultFile::of_bytes(bytes, &reference)?;
+            if self.scope.includes(file.stored()) { file.excerpt(range).map(Some) } else { Ok(None) }
+        };
+        read().map_err(|error| self.fault(error))?.ok_or_else(|| absent(&reference, MISSING))
     }
 
     /// Lists the results that have not expired, newest first. Results that cannot be opened are omitted, and a missing
@@ -306,7 +346,7 @@ impl Results {
         clear().map_err(|error| self.fault(error))
     }
 
-    fn open_file(&self, reference: &Reference) -> Result<ResultFile, Error> {
+    fn open_file(&self, reference: &Reference) -> Result<ResultFile<File>, Error> {
         self.require_folder(reference)?;
         let file = ResultFile::open(&self.folder.file(reference), reference).map_err(|error| match error.kind() {
             ErrorKind::NotFound => absent(reference, MISSING),
