@@ -110,6 +110,71 @@ fn a_quota_is_exact_over_three_servers() {
 }
 
 #[test]
+fn a_long_result_is_read_at_each_server_by_the_token_that_it_belongs_to() {
+    let Some(postgres) = shared() else { return };
+    let crib = Crib::with_guests(&["echo"]);
+    let (ada, bob) = (token(&crib, "ada", &[]), token(&crib, "bob", &[]));
+    let config = settings(postgres, &crib, "results", "");
+    let server = |folder| Server::start(&crib, &[config, "--set=results.max_inline=2000", folder]);
+    let servers = ["--results-dir=one", "--results-dir=two"].map(server);
+    let long = json!({"name": "echo", "arguments": {"text": "y".repeat(5000)}});
+    let long = servers[0].request("tools/call", long, &ada).message();
+    let content = long["result"]["content"].as_array().unwrap();
+    let uri = content.iter().find_map(|block| block["uri"].as_str()).unwrap_or_else(|| panic!("{long}"));
+    assert!(!crib.path("one").join(uri.rsplit('/').next().unwrap()).exists(), "it is in the database alone");
+    let read = |server: &Server, token: &str| server.request("resources/read", json!({ "uri": uri }), token).message();
+    let part = |server: &Server, token: &str| {
+        let part = json!({"reference": uri.rsplit('/').next(), "offset": 4000, "limit": 50});
+        server.request("tools/call", json!({"name": "read_result", "arguments": part}), token).message()
+    };
+    for server in &servers {
+        assert!(read(server, &ada).to_string().contains(&"y".repeat(5000)));
+        assert!(text(&part(server, &ada)).contains(&"y".repeat(50)));
+        assert!(read(server, &bob)["error"].is_object() && part(server, &bob)["result"]["isError"] == true);
+    }
+}
+
+#[test]
+fn a_token_of_the_database_is_known_and_revoked_at_each_server() {
+    let Some(postgres) = shared() else { return };
+    let crib = Crib::with_guests(&["echo"]);
+    let config = settings(postgres, &crib, "tokens", "");
+    let run = |args: &[&str]| {
+        let ran = crib.run(&[&["mcp", "token"], args, &[config]].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.stdout.trim().to_owned()
+    };
+    let none = crib.run(&["mcp", "--http=127.0.0.1:0", config]);
+    assert!(none.code == Some(1) && none.stderr.contains("no client has a token"), "{none:?}");
+    let ada = run(&["new", "ada", "--for=1d"]);
+    assert!(!crib.path("home/.local/state/toolcrib/tokens.json").exists());
+    let stored = "SELECT string_agg(convert_from(value, 'UTF8'), '') FROM toolcrib.entry WHERE space = 'tokens' AND kind = 'token'";
+    let stored = postgres.query(stored);
+    assert!(stored.contains("\"ada\"") && stored.contains("sha256:") && !stored.contains(&ada), "{stored}");
+    let servers = servers(&crib, 2, config);
+    let ada = format!("authorization: Bearer {ada}\r\n");
+    assert!(servers.iter().all(|server| server.list(&ada).status == 200));
+    // Names are taken in the database and in the file of before.
+    token(&crib, "local", &[]);
+    for name in ["ada", "local"] {
+        let twice = crib.run(&["mcp", "token", "new", name, config]);
+        assert!(twice.code == Some(1) && twice.stderr.contains("exists"), "{twice:?}");
+    }
+    let reader = format!("authorization: Bearer {}\r\n", run(&["new", "reader", "--scope=metrics"]));
+    until(|| servers[1].get("/metrics", &reader).status == 200);
+    assert_eq!(servers[1].list(&reader).status, 403);
+    let listed: Value = serde_json::from_str(&run(&["list", "--json"])).unwrap();
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|token| token["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["local", "ada", "reader"]);
+    run(&["revoke", "ada"]);
+    until(|| servers.iter().all(|server| server.list(&ada).status == 401));
+    // A new token of the name is another one.
+    let again = format!("authorization: Bearer {}\r\n", run(&["new", "ada"]));
+    until(|| servers.iter().all(|server| server.list(&again).status == 200));
+    assert!(servers.iter().all(|server| server.list(&ada).status == 401));
+}
+
+#[test]
 fn a_server_that_was_killed_amid_a_call_loses_it_for_the_others_to_say() {
     let Some(postgres) = shared() else { return };
     let crib = crib();
@@ -147,14 +212,21 @@ fn while_the_database_is_gone_only_what_needs_it_is_refused() {
     assert!(first["result"]["isError"] == false, "{first}");
     let ready = |server: &Server| server.get("/readyz", "").status;
     assert_eq!((ready(&plain), nap(&limited, &ada, 1).status), (200, 200));
+    let kept = crib.run(&["mcp", "token", "new", "kept", "--config=server.toml"]);
+    let kept = format!("authorization: Bearer {}\r\n", kept.stdout.trim());
+    until(|| plain.list(&kept).status == 200);
     postgres.stop();
     until(|| ready(&plain) == 503 && ready(&limited) == 503);
     for refused in [nap(&plain, &key(2), 2), nap(&plain, &key(1), 1), nap(&limited, &ada, 1)] {
         assert!(refused.status == 503 && retry_after(&refused) == Some(2), "{refused:?}");
     }
     assert_eq!((nap(&plain, &ada, 1).status, plain.get("/healthz", "").status), (200, 200));
+    // Nobody knows if a token of the database was revoked meanwhile.
+    until(|| plain.list(&kept).status == 503);
+    assert_eq!(retry_after(&plain.list(&kept)), Some(2));
     postgres.resume();
     until(|| ready(&plain) == 200 && ready(&limited) == 200);
+    until(|| plain.list(&kept).status == 200);
     let again = nap(&limited, &key(1), 1).message();
     assert!(is_repeated(&again), "{again}");
     let second = nap(&plain, &key(2), 2).message();

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::declared_tokens::DeclaredTokens;
 use super::refusal::Refusal;
+use super::shared_tokens::SharedTokens;
 use super::sign_in::SignIn;
 use super::tokens::{PREFIX, Tokens, UnreadTokens};
 
@@ -130,6 +131,8 @@ pub struct Access {
     tokens: Option<Tokens>,
     /// Tokens of a file, besides.
     declared: Option<DeclaredTokens>,
+    /// Tokens of a database, besides.
+    shared: Option<Arc<SharedTokens>>,
     /// Sign-in of people, besides the tokens.
     sign_in: Option<SignIn>,
     rate: u32,
@@ -146,13 +149,19 @@ struct Rate {
 impl Access {
     /// Creates the access with the accepted tokens, if any, and the requests of a client per second.
     pub fn new(tokens: Option<Tokens>, rate: u32) -> Self {
-        Self { tokens, declared: None, sign_in: None, rate, rates: Mutex::default() }
+        Self { tokens, declared: None, shared: None, sign_in: None, rate, rates: Mutex::default() }
     }
 
     /// Accepts the tokens of a file, besides the others.
     #[must_use]
     pub fn with_declared(self, declared: DeclaredTokens) -> Self {
         Self { declared: Some(declared), ..self }
+    }
+
+    /// Accepts the tokens of a database, besides the others.
+    #[must_use]
+    pub fn with_shared(self, shared: Arc<SharedTokens>) -> Self {
+        Self { shared: Some(shared), ..self }
     }
 
     /// Accepts people who sign in, besides the tokens.
@@ -202,6 +211,10 @@ impl Access {
             return Ok(client);
         }
         let client = tokens.client(token).map_err(|UnreadTokens| Refusal::UnreadTokens)?;
+        let client = match (client, &self.shared) {
+            (None, Some(shared)) => shared.client(token).await?,
+            (client, _) => client,
+        };
         client.ok_or(Refusal::UnknownToken)
     }
 

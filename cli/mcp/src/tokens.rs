@@ -68,6 +68,49 @@ pub(super) struct NewToken {
     pub(super) digest: String,
 }
 
+impl TokenRecord {
+    /// Creates a token with its record. The token itself is in neither.
+    ///
+    /// # Errors
+    ///
+    /// The name is invalid.
+    pub(super) fn create(name: &str, rights: TokenRights) -> anyhow::Result<(String, Self)> {
+        let TokenRights { options, mut scopes, lifetime } = rights;
+        check_name(name).map_err(|hint| Advice::new(format!("`{name}` is not a token name"), hint))?;
+        let (NewToken { token, digest }, created) = (NewToken::random(), Timestamp::now());
+        let expires = lifetime.map(|lifetime| created.checked_add(lifetime)).transpose()?;
+        scopes.dedup();
+        if scopes.is_empty() {
+            scopes = calls();
+        }
+        Ok((token, Self { name: name.to_owned(), digest, created, options, scopes, expires }))
+    }
+
+    /// Returns the client with the token, by the token's digest.
+    pub(super) fn client(self) -> (String, Identity) {
+        let client = Identity {
+            name: self.name.into(),
+            options: self.options.into(),
+            has_token: true,
+            holder: self.digest.as_str().into(),
+            scopes: self.scopes.into(),
+            expires: self.expires,
+        };
+        (self.digest, client)
+    }
+}
+
+/// Error of a second token of a name.
+pub(super) fn name_taken(name: &str) -> Advice {
+    let hint = format!("choose another name, or revoke it with `toolcrib mcp token revoke {name}`");
+    Advice::new(format!("a token `{name}` exists"), hint)
+}
+
+/// Error of one token more than the maximum.
+pub(super) fn too_many() -> Advice {
+    Advice::new(format!("there are already {MAX_TOKENS} tokens, the maximum"), "revoke unused tokens")
+}
+
 impl NewToken {
     /// Creates a token.
     pub(super) fn random() -> Self {
@@ -143,23 +186,13 @@ impl Tokens {
     ///
     /// The name is invalid or taken, there are too many tokens, or the file cannot be written.
     pub fn create(&self, name: &str, rights: TokenRights) -> anyhow::Result<String> {
-        let TokenRights { options, mut scopes, lifetime } = rights;
-        check_name(name).map_err(|hint| Advice::new(format!("`{name}` is not a token name"), hint))?;
-        let (NewToken { token, digest }, created) = (NewToken::random(), Timestamp::now());
-        let expires = lifetime.map(|lifetime| created.checked_add(lifetime)).transpose()?;
-        scopes.dedup();
-        if scopes.is_empty() {
-            scopes = calls();
-        }
-        let record = TokenRecord { name: name.to_owned(), digest, created, options, scopes, expires };
+        let (token, record) = TokenRecord::create(name, rights)?;
         let change = |tokens: &mut Vec<TokenRecord>| {
             if tokens.iter().any(|other| other.name == record.name) {
-                let hint = format!("choose another name, or revoke it with `toolcrib mcp token revoke {name}`");
-                return Err(Advice::new(format!("a token `{name}` exists"), hint));
+                return Err(name_taken(name));
             }
             if tokens.len() >= MAX_TOKENS {
-                let hint = "revoke unused tokens";
-                return Err(Advice::new(format!("there are already {MAX_TOKENS} tokens, the maximum"), hint));
+                return Err(too_many());
             }
             tokens.push(record);
             Ok(())
@@ -195,18 +228,7 @@ impl Tokens {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if read.as_ref().is_none_or(|(of, _)| *of != version) {
             let clients = self.file.read().inspect_err(|error| self.warn(version, error)).map_err(|_| UnreadTokens)?;
-            let clients = clients.into_iter().map(|token| {
-                let client = Identity {
-                    name: token.name.into(),
-                    options: token.options.into(),
-                    has_token: true,
-                    holder: token.digest.as_str().into(),
-                    scopes: token.scopes.into(),
-                    expires: token.expires,
-                };
-                (token.digest, client)
-            });
-            *read = Some((version, clients.collect()));
+            *read = Some((version, clients.into_iter().map(TokenRecord::client).collect()));
         }
         Ok(read.as_ref().and_then(|(_, clients)| clients.get(&digest).cloned()))
     }

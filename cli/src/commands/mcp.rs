@@ -62,7 +62,7 @@ impl Args {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Some(Action::Config(args)) => config::run(&args),
-        Some(Action::Token(args)) => token::run(args),
+        Some(Action::Token(args)) => token::run(args).await,
         None => serve::run(*args.serve).await,
     }
 }

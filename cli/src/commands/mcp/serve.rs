@@ -12,6 +12,7 @@ use serde_json::Map;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use toolcrib::observe::Observer;
+use toolcrib::results::SharedResults;
 use toolcrib::source::digest;
 use toolcrib::tool::Access;
 use toolcrib::{Builder, Runtime};
@@ -24,7 +25,7 @@ use toolcrib_base::parse::{count, delay, duration, listen_address};
 use toolcrib_base::render::{self, Advice};
 use toolcrib_mcp::{
     Access as ClientAccess, AgentApprover, Certificate, DeclaredTokens, Endpoint, Handler, ProgressListeners,
-    Publication, Published, Seal, Tokens, WatchedSources, own_address, serve_http, serve_stdio, watch,
+    Publication, Published, Seal, SharedTokens, Tokens, WatchedSources, own_address, serve_http, serve_stdio, watch,
 };
 use toolcrib_packages::builtin;
 use toolcrib_settings::config::StoreSettings;
@@ -126,6 +127,9 @@ pub(super) struct Args {
     /// Database of the settings.
     #[arg(skip)]
     database: Option<StoreSettings>,
+    /// Store of results that all servers of the database read.
+    #[arg(skip)]
+    shared_results: Option<Arc<dyn SharedResults>>,
     #[command(flatten)]
     telemetry: TelemetryOptions,
     #[command(flatten)]
@@ -152,6 +156,10 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     if args.is_http() {
         args.database = args.sources.rules.config(&args.sources.trust.trusted()?, false)?.store;
     }
+    let opened = OpenedStore::open(args.database.as_ref(), args.file_store()).await?;
+    args.shared_results = opened.results();
+    let tokens = opened.tokens();
+    args.check_tokens(tokens.as_deref()).await?;
     let telemetry = args.telemetry.start(Root::Server)?;
     let observer = telemetry.observer();
     // The built-in tools do not change, but other processes record that they use the copy.
@@ -169,7 +177,6 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let publication =
         Publication::new(first, move |options, shared| again.publish_again(observer.clone(), options, shared));
     tokio::spawn(watch(publication.clone(), watched));
-    let opened = OpenedStore::open(args.database.as_ref(), args.file_store()).await?;
     let store = opened.store.clone();
     let seal = match args.state_dir.is_some() || opened.is_database() {
         true => Seal::shared(store.clone()).await?,
@@ -196,7 +203,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             }
             serve_stdio(handler).await
         }
-        Some(address) => serve_http(handler, args.endpoint(address).await?).await,
+        Some(address) => serve_http(handler, args.endpoint(address, tokens).await?).await,
     };
     store.close().await;
     telemetry.finish().await;
@@ -265,12 +272,26 @@ impl Args {
             let hint = "leave out `--no-token`, or `server.tokens` and `server.sign_in`";
             return Err(Advice::new("--no-token ignores tokens", hint).into());
         }
-        let is_without_stored = self.no_token || self.tokens.is_some() || self.sign_in.file().is_some();
-        if !is_without_stored && Tokens::of_user()?.list()?.is_empty() {
-            let hint = "create one with `toolcrib mcp token new NAME`, or pass --no-token on a loopback address";
-            return Err(Advice::new("no client has a token", hint).into());
-        }
         Ok(())
+    }
+
+    /// Checks that some client can have access.
+    ///
+    /// # Errors
+    ///
+    /// No client has a token, or the tokens cannot be read.
+    async fn check_tokens(&self, shared: Option<&SharedTokens>) -> anyhow::Result<()> {
+        let is_without_stored = self.no_token || self.tokens.is_some() || self.sign_in.file().is_some();
+        if !self.is_http() || is_without_stored || !Tokens::of_user()?.list()?.is_empty() {
+            return Ok(());
+        }
+        match shared {
+            Some(shared) if !shared.list().await?.is_empty() => Ok(()),
+            _ => {
+                let hint = "create one with `toolcrib mcp token new NAME`, or pass --no-token on a loopback address";
+                Err(Advice::new("no client has a token", hint).into())
+            }
+        }
     }
 
     /// Builds the runtime for clients with these options, and publishes its tools. The observer outlives the runtime.
@@ -292,6 +313,8 @@ impl Args {
             self.wait_approval,
             self.ask_in == Place::Terminal,
         ));
+        let results = sources.results()?;
+        let results = self.shared_results.iter().fold(results, |results, shared| results.shared_in(shared.clone()));
         let runtime = sources.runtime_with(self.tool_timeout.unwrap_or(self.timeout), [], |builder| {
             let own = [
                 ("states of waiting calls", self.state_dir.clone()),
@@ -301,6 +324,7 @@ impl Args {
             let own = own.into_iter().filter_map(|(label, path)| Some((label, path?)));
             let builder = shared.into_iter().fold(builder, Builder::share_with);
             let builder = own.fold(builder, |builder, (label, path)| builder.reserve(label, path, Access::Read));
+            let builder = builder.results(results.clone());
             let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
             let builder = self.tokens.as_deref().into_iter().chain(self.sign_in.file()).fold(builder, Builder::protect);
             let files = self.database.iter().flat_map(StoreSettings::files);
@@ -308,7 +332,6 @@ impl Args {
             let builder = self.opened.iter().fold(builder, |builder, effects| effects.attach(builder));
             observer.into_iter().fold(builder, Builder::observer)
         })?;
-        let results = sources.results()?;
         let max_listed = self.max_listed.unwrap_or(DEFAULT_LISTED) as usize;
         Ok(Published::new(runtime, parts, results, sources.deny_flags(), max_listed))
     }
@@ -348,7 +371,7 @@ impl Args {
         Ok(())
     }
 
-    async fn endpoint(&self, address: SocketAddr) -> anyhow::Result<Endpoint> {
+    async fn endpoint(&self, address: SocketAddr, shared: Option<Arc<SharedTokens>>) -> anyhow::Result<Endpoint> {
         let limits = self.limits.limits();
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(Certificate::read(certificate, key)?),
@@ -365,6 +388,10 @@ impl Args {
         let access = ClientAccess::new(tokens, limits.rate);
         let access = match &self.tokens {
             Some(path) => access.with_declared(DeclaredTokens::open(path)?),
+            None => access,
+        };
+        let access = match shared {
+            Some(shared) => access.with_shared(shared),
             None => access,
         };
         let access = match self.sign_in.open(&own).await? {

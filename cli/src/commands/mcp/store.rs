@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use toolcrib::results::SharedResults;
 use toolcrib_base::progress;
 use toolcrib_base::render::Advice;
-use toolcrib_mcp::Handler;
+use toolcrib_mcp::{Handler, SharedTokens};
 use toolcrib_settings::config::StoreSettings;
-use toolcrib_shared_state::{FileStore, PostgresStore, StateStore, StoreError};
+use toolcrib_shared_state::{DatabaseResults, FileStore, PostgresStore, StateStore, StoreError};
 
 /// Store of a server.
 pub(super) struct OpenedStore {
@@ -33,6 +34,17 @@ impl OpenedStore {
     /// Returns `true` for a database.
     pub(super) fn is_database(&self) -> bool {
         self.database.is_some()
+    }
+
+    /// Returns the store of results that all servers read; `None` without a database.
+    pub(super) fn results(&self) -> Option<Arc<dyn SharedResults>> {
+        let database = self.database.clone()?;
+        Some(Arc::new(DatabaseResults::new(database)))
+    }
+
+    /// Returns the tokens that all servers accept; `None` without a database.
+    pub(super) fn tokens(&self) -> Option<Arc<SharedTokens>> {
+        self.database.clone().map(SharedTokens::new).map(Arc::new)
     }
 
     /// Lets a server count the operations of the database, and refuse requests while it does not answer.
