@@ -171,11 +171,15 @@ fn a_faulty_tool_of_a_server_is_left_out_and_named() {
             json!({"name": "\u{1b}[2J", "inputSchema": {}}),
             json!({"name": "zero\u{200b}width", "inputSchema": {}}),
             json!({"name": " spaces ", "inputSchema": {}}),
+            json!({"name": "l".repeat(127), "inputSchema": {}}),
             json!(7),
         ];
     });
     let server = script.on(Server::start());
     let (crib, address) = (crib(), address(&server));
+    let shown = crib.run(&["install", &address, "--prefix=p_"]);
+    assert!(shown.stderr.contains("with the prefix `p_` the name is longer than 128 characters"), "{shown:?}");
+    assert!(shown.stdout.contains("p_echo") && !shown.stdout.contains("p_llll"), "{shown:?}");
     let shown = crib.run(&["install", &address]);
     for part in
         ["another tool has the same name", "`bare`: no inputSchema", "`marked`", "the name must have", "not an object"]

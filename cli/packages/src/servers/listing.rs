@@ -40,6 +40,20 @@ impl Listing {
         self.tools.iter().find(|tool| tool["name"] == name)
     }
 
+    /// Leaves out each tool whose name is too long with `prefix` before it.
+    pub(super) fn fitting(mut self, prefix: &str) -> Self {
+        let is_long = |tool: &Value| {
+            prefix.chars().count() + tool["name"].as_str().map_or(0, |name| name.chars().count()) > MAX_NAME
+        };
+        let (long, fitting) = std::mem::take(&mut self.tools).into_iter().partition::<Vec<_>, _>(is_long);
+        self.tools = fitting;
+        for tool in long {
+            let name = name_of(&tool);
+            self.skip(format!("`{name}`: with the prefix `{prefix}` the name is longer than {MAX_NAME} characters"));
+        }
+        self
+    }
+
     fn skip(&mut self, text: String) {
         match self.skipped.len() {
             0..MAX_SKIPPED => self.skipped.push(text),

@@ -128,7 +128,10 @@ impl ServerAccess {
         let mut refused = None;
         while let Some(open) = gate {
             match asked(&open, source).await? {
-                Ok((revision, title, listing)) => return Ok(Pinning { revision, title, secret, listing }),
+                Ok((revision, title, listing)) => {
+                    let listing = listing.fitting(&source.prefix);
+                    return Ok(Pinning { revision, title, secret, listing });
+                }
                 Err(fault @ Fault::Unauthorized { .. }) if refused.is_none() => {
                     refused = Some(fault);
                     gate = self.open(source, sent.clone(), Some(open)).await?;
