@@ -27,6 +27,8 @@ pub(super) fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail
     let words = words_of(result);
     let text = match result.display {
         Some(display) => format!("{} · {words}", one_line(display)),
+        // An unknown tool, or invalid arguments: only the name is before the message.
+        None if result.is_error && !result.alone => format!("· {words}"),
         None => words.into_owned(),
     };
     // The reason for a failure may take a second line of a terminal.
