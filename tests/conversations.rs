@@ -7,6 +7,8 @@ mod chatting;
 mod compacting;
 #[cfg(target_os = "linux")]
 mod continuing;
+#[cfg(target_os = "linux")]
+mod first_folder;
 mod keeping;
 #[cfg(unix)]
 mod killing;

@@ -21,6 +21,7 @@ pub mod short_id;
 pub mod source_files;
 pub mod store_address;
 pub mod suggestion;
+pub mod terminal_mode;
 pub mod whole_file;
 #[cfg(windows)]
 pub mod windows;

@@ -317,8 +317,18 @@ impl Sources {
     /// Copies the options and grants write access to one more folder.
     pub fn also_writing(&self, folder: PathBuf) -> Self {
         let mut sources = self.clone();
-        sources.permissions.also_write(folder);
+        sources.also_allow(folder, Access::Write);
         sources
+    }
+
+    /// Grants one more folder.
+    pub fn also_allow(&mut self, folder: PathBuf, access: Access) {
+        self.permissions.also_allow(folder, access);
+    }
+
+    /// Returns `true` if a flag or a settings file allows or denies a folder.
+    pub fn names_folders(&self) -> bool {
+        self.permissions().any(Permissions::names_folders)
     }
 
     /// Returns the same sources with the permissions and rules of one client in addition.

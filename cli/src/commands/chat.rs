@@ -1,5 +1,7 @@
 //! `toolcrib chat`: a conversation with a model at the terminal, with the tools and permissions of `run`.
 
+mod folder;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,13 +12,14 @@ use toolcrib_agent::briefing::briefing;
 use toolcrib_agent::chat::{AllowedAhead, Chat, ChatApprover, FileChanges};
 use toolcrib_agent::prompt::{PromptOptions, StdinUse};
 use toolcrib_agent::runs::KeepOptions;
-use toolcrib_base::render;
+use toolcrib_base::{interrupt, render};
 use toolcrib_settings::instructions::trusted_instructions;
 use toolcrib_settings::permission::FolderHints;
 
 use super::run::{AgentOptions, OpenedAgent};
 use super::stage;
 use super::undo::ChatFiles;
+use folder::Offer;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,6 +51,9 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let shared = &mut args.shared;
     let settings = shared.settings()?;
     shared.sources.fetch().await?;
+    if !shared.quiet && folder::offer(&mut shared.sources).await? == Offer::Interrupted {
+        return Ok(ExitCode::from(interrupt::INTERRUPTED));
+    }
     // The built-in tools alone cannot compute over a file.
     shared.sources.offers_programs = shared.sources.are_builtin();
     shared.set_mode(false);

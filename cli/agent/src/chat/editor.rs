@@ -6,9 +6,9 @@ use std::thread;
 use console::{Term, measure_text_width};
 use tokio::sync::oneshot;
 use toolcrib_base::render;
+use toolcrib_base::terminal_mode::TerminalMode;
 
 use super::line::{Edit, EditedLine, MAX_LINE as MAX_TYPED};
-use super::terminal::TerminalMode;
 
 /// Maximum length of a line that is not typed on a terminal, and of a multi-line message, in bytes.
 const MAX_LINE: u64 = 1 << 20;

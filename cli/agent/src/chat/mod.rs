@@ -6,7 +6,6 @@ mod command;
 mod editor;
 mod history;
 mod line;
-mod terminal;
 
 use std::path::Path;
 

@@ -4,14 +4,46 @@
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 use toolcrib_base::input;
+use toolcrib_base::terminal_mode::TerminalMode;
 
 /// Maximum length of a typed line, in bytes. The rest of a longer line is discarded.
 const MAX_LINE: usize = 16_384;
 
-/// Terminal of a person. It is read on separate threads, and its mode is not changed: Ctrl-C keeps its effect.
+/// Time in which the rest of pasted text follows its first byte.
+const PASTE_TIME: Duration = Duration::from_millis(30);
+
+/// Input after a question that one key answers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Pressed {
+    /// One key with a character.
+    Key(char),
+    /// Enter, Escape or the end of input.
+    No,
+    /// Ctrl-C.
+    Interrupt,
+    /// Pasted text, or a key without a character.
+    Several,
+    /// Whole line, where keys do not arrive one by one.
+    Line(String),
+}
+
+impl Pressed {
+    /// Returns the meaning of bytes that arrived at once.
+    fn of(bytes: &[u8]) -> Self {
+        match bytes {
+            [] | [b'\n' | b'\r' | 0x04 | 0x1b] => Self::No,
+            [0x03] => Self::Interrupt,
+            [byte] if byte.is_ascii_graphic() => Self::Key(char::from(*byte)),
+            _ => Self::Several,
+        }
+    }
+}
+
+/// Terminal of a person. It is read on separate threads. For a line its mode is not changed: Ctrl-C keeps its effect.
 #[derive(Debug, Default)]
 pub(super) struct Keyboard {
     /// The terminal, if it is not standard input.
@@ -42,6 +74,21 @@ impl Keyboard {
             self.reading = None;
         }
         system::discard(self.terminal.as_deref(), self.reading.is_some());
+    }
+
+    /// Reads the next key of standard input, after `ask` has shown its question. Without a pending read, and where the system
+    /// has such a mode, it arrives at once; otherwise a line is read.
+    pub(super) async fn key(&mut self, ask: impl FnOnce()) -> Pressed {
+        let mode = (self.terminal.is_none() && self.reading.is_none()).then(TerminalMode::keys).flatten();
+        self.discard();
+        ask();
+        let Some(_mode) = mode else { return self.line().await.map_or(Pressed::No, Pressed::Line) };
+        let (pressed, reading) = oneshot::channel();
+        let _ = thread::Builder::new().name("keyboard".to_owned()).spawn(move || pressed.send(system::key()));
+        let bytes = reading.await.unwrap_or_default();
+        // What is left of pasted text reaches nobody.
+        self.discard();
+        Pressed::of(&bytes)
     }
 
     /// Reads the next line; `None` at the end of input.
@@ -93,6 +140,7 @@ mod system {
     use std::os::unix::fs::OpenOptionsExt;
 
     use rustix::fs::OFlags;
+    use rustix::io::{Errno, ioctl_fionread, read};
     use rustix::termios::{QueueSelector, tcflush};
 
     pub(super) type Terminal = File;
@@ -106,6 +154,24 @@ mod system {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::NOCTTY.bits().cast_signed());
         options.open("/dev/tty").ok()
+    }
+
+    /// Reads the bytes of one key: more than one if more follow at once. Nothing at the end of input.
+    pub(super) fn key() -> Vec<u8> {
+        let mut bytes = vec![0; 256];
+        let count = loop {
+            match read(io::stdin(), bytes.as_mut_slice()) {
+                Err(Errno::INTR) => {}
+                count => break count.unwrap_or(0),
+            }
+        };
+        bytes.truncate(count);
+        if count == 1 {
+            std::thread::sleep(super::PASTE_TIME);
+            let more = ioctl_fionread(io::stdin()).unwrap_or(0) > 0;
+            bytes.extend(more.then_some(0));
+        }
+        bytes
     }
 
     /// Discards what was typed; the system keeps no line apart for a pending read.
@@ -133,6 +199,11 @@ mod system {
         console::mode(stdin.as_handle()).is_ok()
     }
 
+    /// Reads no key: this system has no mode for it.
+    pub(super) fn key() -> Vec<u8> {
+        Vec::new()
+    }
+
     /// Opens the input of the console.
     pub(super) fn terminal() -> Option<Terminal> {
         ConsoleInput::open().ok()
@@ -153,6 +224,25 @@ mod system {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_byte_is_a_key_and_several_are_pasted() {
+        for (bytes, pressed) in [
+            (&b"y"[..], Pressed::Key('y')),
+            (b"\n", Pressed::No),
+            (b"\x1b", Pressed::No),
+            (b"", Pressed::No),
+            (b"\x03", Pressed::Interrupt),
+            (b"y\n", Pressed::Several),
+            (b"y\0", Pressed::Several),
+            (b"\x1b[200~y\x1b[201~", Pressed::Several),
+            (b"\x1b[A", Pressed::Several),
+            ("é".as_bytes(), Pressed::Several),
+            (b"\t", Pressed::Several),
+        ] {
+            assert_eq!(Pressed::of(bytes), pressed, "{bytes:?}");
+        }
+    }
 
     #[test]
     fn a_line_ends_at_its_break_or_its_maximum_length() {

@@ -9,6 +9,7 @@ mod folders;
 mod keyboard;
 mod layout;
 mod limits;
+mod one_key;
 mod pending;
 mod person;
 mod refusal;
@@ -20,6 +21,7 @@ pub use denial::denial_hints;
 pub use deny_flags::DenyFlags;
 pub use folders::{FolderHints, folders_hint};
 pub use limits::limit_hint;
+pub use one_key::{KeyAnswer, ask_key};
 pub use pending::{
     PendingApprover, PendingCall, PendingCalls, Waiting, WaitingApprover, WaitingCallback, announce, is_denial, key,
     pending_refusal,

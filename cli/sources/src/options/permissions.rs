@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolcrib::Runtime;
 use toolcrib::policy::{Permission, Policy, ToolSelection};
-use toolcrib::tool::Service;
+use toolcrib::tool::{Access, Service};
 use toolcrib_base::headings::PERMISSIONS;
 use toolcrib_base::render::{self, Advice, one_line};
 use toolcrib_base::suggestion;
@@ -121,9 +121,17 @@ impl Permissions {
             .any(|permission| matches!(permission.unlimited(), Permission::Service(Service::Meta, _)))
     }
 
-    /// Allows writing in one more folder.
-    pub(super) fn also_write(&mut self, folder: PathBuf) {
-        self.allow_write.insert(0, Limited::for_all(folder));
+    /// Allows one more folder.
+    pub(super) fn also_allow(&mut self, folder: PathBuf, access: Access) {
+        let list = if access == Access::Write { &mut self.allow_write } else { &mut self.allow_read };
+        list.insert(0, Limited::for_all(folder));
+    }
+
+    /// Returns `true` if a flag or a settings file allows or denies a folder.
+    pub(super) fn names_folders(&self) -> bool {
+        let is_folder =
+            |permission: Permission| matches!(permission.unlimited(), Permission::Read(_) | Permission::Write(_));
+        self.allowed().chain(self.denied()).any(is_folder)
     }
 }
 

@@ -1,7 +1,6 @@
-//! Mode of the terminal while a line is edited. It is restored after the line, and at the end of the chat even if a key is
-//! still awaited.
+//! Mode of the terminal while keys are awaited: while a line is edited, or a question has one key as its answer.
 
-pub(super) use system::TerminalMode;
+pub use system::TerminalMode;
 
 #[cfg(unix)]
 mod system {
@@ -14,16 +13,16 @@ mod system {
     const DO_NOT_MARK: &str = "\u{1b}[?2004l";
 
     /// Mode of the terminal at standard input, restored on drop.
-    pub(in crate::chat) struct TerminalMode(Termios);
+    pub struct TerminalMode(Termios);
 
     impl TerminalMode {
         /// Notes the mode; `None` if standard input is not a terminal.
-        pub(in crate::chat) fn save() -> Option<Self> {
+        pub fn save() -> Option<Self> {
             tcgetattr(io::stdin()).ok().map(Self)
         }
 
         /// Lets each key arrive at once, unseen, and pasted text with marks, until it is dropped. Ctrl-C is a key like others.
-        pub(in crate::chat) fn keys() -> Option<Self> {
+        pub fn keys() -> Option<Self> {
             let before = Self::save()?;
             let mut mode = before.0.clone();
             mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
@@ -53,14 +52,14 @@ mod system {
 #[cfg(not(unix))]
 mod system {
     /// Nothing to restore: keys arrive at once here.
-    pub(in crate::chat) struct TerminalMode;
+    pub struct TerminalMode;
 
     impl TerminalMode {
-        pub(in crate::chat) fn save() -> Option<Self> {
+        pub fn save() -> Option<Self> {
             None
         }
 
-        pub(in crate::chat) fn keys() -> Option<Self> {
+        pub fn keys() -> Option<Self> {
             None
         }
     }
