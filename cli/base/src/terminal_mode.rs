@@ -1,6 +1,21 @@
 //! Mode of the terminal while keys are awaited: while a line is edited, or a question has one key as its answer.
 
-pub use system::TerminalMode;
+/// Mode of the terminal at standard input, restored on drop.
+pub struct TerminalMode {
+    _before: system::Mode,
+}
+
+impl TerminalMode {
+    /// Notes the mode; `None` if standard input is not a terminal.
+    pub fn save() -> Option<Self> {
+        system::Mode::save().map(|before| Self { _before: before })
+    }
+
+    /// Lets each key arrive at once, unseen, and pasted text with marks, until it is dropped. Ctrl-C is a key like others.
+    pub fn keys() -> Option<Self> {
+        system::Mode::keys().map(|before| Self { _before: before })
+    }
+}
 
 #[cfg(unix)]
 mod system {
@@ -12,17 +27,15 @@ mod system {
     const MARK_PASTED: &str = "\u{1b}[?2004h";
     const DO_NOT_MARK: &str = "\u{1b}[?2004l";
 
-    /// Mode of the terminal at standard input, restored on drop.
-    pub struct TerminalMode(Termios);
+    /// Mode that is restored on drop.
+    pub(super) struct Mode(Termios);
 
-    impl TerminalMode {
-        /// Notes the mode; `None` if standard input is not a terminal.
-        pub fn save() -> Option<Self> {
+    impl Mode {
+        pub(super) fn save() -> Option<Self> {
             tcgetattr(io::stdin()).ok().map(Self)
         }
 
-        /// Lets each key arrive at once, unseen, and pasted text with marks, until it is dropped. Ctrl-C is a key like others.
-        pub fn keys() -> Option<Self> {
+        pub(super) fn keys() -> Option<Self> {
             let before = Self::save()?;
             let mut mode = before.0.clone();
             mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
@@ -40,7 +53,7 @@ mod system {
         }
     }
 
-    impl Drop for TerminalMode {
+    impl Drop for Mode {
         fn drop(&mut self) {
             tell(DO_NOT_MARK);
             // Fails if standard input is no longer a terminal.
@@ -52,14 +65,14 @@ mod system {
 #[cfg(not(unix))]
 mod system {
     /// Nothing to restore: keys arrive at once here.
-    pub struct TerminalMode;
+    pub(super) struct Mode;
 
-    impl TerminalMode {
-        pub fn save() -> Option<Self> {
+    impl Mode {
+        pub(super) fn save() -> Option<Self> {
             None
         }
 
-        pub fn keys() -> Option<Self> {
+        pub(super) fn keys() -> Option<Self> {
             None
         }
     }
