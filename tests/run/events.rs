@@ -108,7 +108,7 @@ fn a_trace_tells_each_call_and_what_would_have_allowed_it() {
         "← ok ",
         "  {\"n\":1}\n",
         "→ peek {}\n",
-        "  peek not let in\n",
+        "  peek · not let in\n",
         "hint: ",
         "leads out of the granted folder; the tool sees `desk` as `/`",
         "3 steps · 3 calls (1 failed)",
