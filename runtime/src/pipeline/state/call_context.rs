@@ -148,10 +148,12 @@ impl InvocationFields {
     }
 }
 
-/// Returns the payload of a call: the one field's text for a tool that takes nothing else, the object for every other.
+/// Returns the payload of a call: the one field's text for a tool that takes nothing else, the object for every other, and for
+/// arguments beside the text that an open schema admits.
 pub(crate) fn payload<'a>(tool: &Tool, checked: &'a CheckedArguments) -> GuestPayload<'a> {
     let text = tool.text.as_ref().filter(|text| tool.parameters.as_ref().is_some_and(|schema| text.is_all_of(schema)));
-    let text = text.and_then(|text| checked.value.get(&text.field)?.as_str());
+    let is_alone = checked.value.as_object().is_some_and(|fields| fields.len() == 1);
+    let text = text.filter(|_| is_alone).and_then(|text| checked.value.get(&text.field)?.as_str());
     text.map_or(GuestPayload::Object(&checked.text), GuestPayload::Text)
 }
 

@@ -31,6 +31,9 @@ pub(super) struct ResultFile<R> {
 pub(super) fn first_line(stored: &StoredResult) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(stored)?;
     line.push(b'\n');
+    if line.len() as u64 > MAX_LINE_LEN {
+        return Err(Error::new(ErrorKind::InvalidInput, format!("its description exceeds {MAX_LINE_LEN} bytes")));
+    }
     Ok(line)
 }
 
