@@ -1,6 +1,6 @@
-//! Places of running calls and the queue for them, shared fairly among conversations. While several have calls, each starts
-//! another one only while it runs fewer calls than there are free places, so that one that comes later finds a place. Conversations
-//! that wait take turns, and a full queue drops the latest call of the conversation with most of them.
+//! Places of running calls and the queue for them, shared fairly among conversations. While several have calls, each can have an
+//! equal share of the places, and more only while it runs fewer calls than there are free places, so that one that comes later finds
+//! a place. Conversations that wait take turns, and a full queue drops the latest call of the conversation with most of them.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
@@ -90,8 +90,13 @@ impl ToolPlaces {
     }
 }
 
+/// Returns `true` if a conversation with `running` calls has a further place among `max`, `free` of them free, beside others.
+fn is_within_share(running: usize, free: usize, max: usize, conversations: usize) -> bool {
+    free > 0 && (running < free || running < max / conversations.max(1))
+}
+
 impl CallPlace {
-    /// Creates the place of a call at a depth, in the conversation with this memory. Below the first depth a call needs no place of
+    /// Creates a call's place at a depth, in the conversation with this memory. Below the first depth a call needs no place of
     /// its tool.
     pub(super) fn new(depth: u32, memory: &Memory, tool: Option<&Arc<ToolPlaces>>) -> Self {
         let tool = tool.filter(|_| depth == 0).cloned();
@@ -116,17 +121,18 @@ impl Conversation {
 }
 
 impl Level {
-    /// Returns `true` if a call has a place now, with `free` places in all.
-    fn has_place(&self, place: &CallPlace, free: usize) -> bool {
-        let tool_free = place.tool.as_ref().map_or(usize::MAX, |tool| tool.free());
-        if free == 0 || tool_free == 0 {
-            return false;
-        }
+    /// Returns `true` if a call has a place now, among `max` in all.
+    fn has_place(&self, place: &CallPlace, max: usize) -> bool {
         let own = self.conversations.get(&place.conversation);
-        let is_alone = self.conversations.len() == usize::from(own.is_some());
-        let (running, of_tool) =
-            own.map_or((0, 0), |own| (own.running, place.tool.as_ref().map_or(0, |tool| own.running_of(tool))));
-        is_alone || (running < free && of_tool < tool_free)
+        let conversations = self.conversations.len() + usize::from(own.is_none());
+        let is_within = |running: usize, free: usize, max: usize| match conversations {
+            1 => free > 0,
+            _ => is_within_share(running, free, max, conversations),
+        };
+        let of_tool = |tool: &Arc<ToolPlaces>| own.map_or(0, |own| own.running_of(tool));
+        let tool = place.tool.as_ref();
+        is_within(own.map_or(0, |own| own.running), max - self.running, max)
+            && tool.is_none_or(|tool| is_within(of_tool(tool), tool.free(), tool.max_running))
     }
 
     fn start(&mut self, place: &CallPlace) {
@@ -186,7 +192,7 @@ impl Places {
     /// Starts a call if it has a place now.
     pub(super) fn start(&mut self, place: &CallPlace) -> bool {
         let level = &mut self.levels[place.depth];
-        let has_place = level.has_place(place, self.max_running - level.running);
+        let has_place = level.has_place(place, self.max_running);
         if has_place {
             level.start(place);
         }
@@ -246,13 +252,12 @@ impl Places {
     /// Starts the next waiting call at a depth that has a place now. Conversations take turns.
     pub(super) fn next_admitted(&mut self, depth: usize) -> Option<(CallPlace, Sender<Admission>)> {
         let level = &mut self.levels[depth];
-        let free = self.max_running - level.running;
-        if free == 0 {
+        if level.running == self.max_running {
             return None;
         }
         let (turn, at) = level.turns.iter().enumerate().find_map(|(turn, key)| {
             let waiting = &level.conversations.get(key)?.waiting;
-            Some((turn, waiting.iter().position(|call| level.has_place(&call.place, free))?))
+            Some((turn, waiting.iter().position(|call| level.has_place(&call.place, self.max_running))?))
         })?;
         let conversation = level.turns.remove(turn)?;
         level.turns.push_back(conversation);
@@ -313,7 +318,7 @@ mod tests {
         (0..16).for_each(|_| places.end(&place(1, Some(&tool))));
         places.end(&place(1, Some(&other)));
         assert!(start(&mut places, 2, &tool));
-        assert_eq!((0..20).filter(|_| start(&mut places, 1, &tool)).count(), 8, "fewer than are free");
+        assert_eq!((0..20).filter(|_| start(&mut places, 1, &tool)).count(), 8, "an equal share");
         assert!(start(&mut places, 3, &tool));
     }
 
