@@ -36,6 +36,6 @@ async fn main() -> anyhow::Result<ExitCode> {
     };
     let first = publish()?;
     // No client has options of its own, so that a client never needs another runtime.
-    let publication = Publication::new(first, move |_| publish());
+    let publication = Publication::new(first, move |_, _| publish());
     serve_stdio(Handler::new(publication, Seal::new()?, false)).await
 }

@@ -84,7 +84,7 @@ impl TokenScope {
     }
 }
 
-/// Returns the owner of all that a client stores, by the holder of its token; `None` for clients without a token.
+/// Returns the owner of a client's stored things, by its holder; `None` for clients without a token.
 pub(super) fn owner(holder: &str) -> Option<&str> {
     (holder != LOCAL).then_some(holder)
 }

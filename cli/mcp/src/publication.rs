@@ -16,7 +16,7 @@ use super::catalog::{Catalog, is_callable};
 use super::progress::ProgressListeners;
 use super::skills::SkillCatalog;
 
-/// Maximum number of different client options in use at once. Each has a runtime of its own, which shares the compiled programs.
+/// Maximum different client options in use at once. Each has a runtime of its own, which shares the compiled programs.
 pub(super) const MAX_OWN: usize = 1000;
 /// Maximum number of clients with a conversation. People who sign in can be many more than tokens.
 const MAX_CONVERSATIONS: usize = 10_000;
@@ -213,7 +213,7 @@ impl Edition {
         Self { general: Arc::new(general), own: Mutex::new(own.collect()) }
     }
 
-    /// Lists the places of states for options of clients.
+    /// Lists the places for the states of client options.
     fn all(&self) -> Vec<(Arc<[String]>, Arc<AsyncMutex<Built>>)> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.iter().map(|(options, own)| (options.clone(), own.state.clone())).collect()

@@ -26,7 +26,7 @@ pub struct SharedTokens {
     read: Mutex<Option<ListedTokens>>,
 }
 
-/// Clients by the digests of their tokens, or a failure, as of a time.
+/// Clients by their tokens' digests, or a failure, as of a time.
 #[derive(Debug)]
 struct ListedTokens {
     begun: Instant,

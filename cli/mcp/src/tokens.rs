@@ -100,7 +100,7 @@ impl TokenRecord {
     }
 }
 
-/// Error of a second token of a name.
+/// Error for a name that another token has.
 pub(super) fn name_taken(name: &str) -> Advice {
     let hint = format!("choose another name, or revoke it with `toolcrib mcp token revoke {name}`");
     Advice::new(format!("a token `{name}` exists"), hint)

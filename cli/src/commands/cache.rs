@@ -14,7 +14,7 @@ use toolcrib_packages::cache::{CacheFolder, CacheLimit, DEFAULT_MAX_CACHE, LIMIT
 const EXAMPLES: &str = "\
 Examples:
   toolcrib cache list                 compiled tools and pulled bundles
-  toolcrib cache warm --tools .       compile all tools ahead of their first call
+  toolcrib cache warm --tools .       compile all tools ahead
   toolcrib cache prune --max 512MiB   remove the least recently used
   toolcrib cache clear                remove all
 

@@ -237,8 +237,7 @@ impl Builder {
         let seed = u64::from_ne_bytes(seed);
         let run = self.run.unwrap_or_else(|| format!("run_{seed:016x}"));
         let only = self.direct.is_some();
-        let has_same_network =
-            |shared: &&Pipeline| shared.sandbox.http_client.has_settings(&self.name_servers, &self.roots);
+        let has_same_network = |shared: &&Pipeline| shared.sandbox.has_network(&self.name_servers, &self.roots);
         let (sandbox, programs, interpreters, code) = match self.shared.as_deref().filter(has_same_network) {
             Some(Pipeline { sandbox, programs, interpreters, code, .. }) => (
                 sandbox.clone(),

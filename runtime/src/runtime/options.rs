@@ -242,7 +242,7 @@ impl Builder {
         self
     }
 
-    /// Shares the engine, the compiled programs and the limits of concurrent and waiting calls with another runtime of this process,
+    /// Shares the engine, the compiled programs and the limits for running and waiting calls with another runtime in this process,
     /// so that one for each user costs little. The compiler and its cache are those of the other runtime; with other name servers or
     /// roots, only the limits are shared. Permissions, rules, sources and conversations are not shared. While several conversations have calls, none of them
     /// takes the last free place from the others.

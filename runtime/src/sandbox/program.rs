@@ -1,5 +1,6 @@
 //! Programs: compiling them at most once per cache, and linking them with their imports.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -21,7 +22,7 @@ use super::descriptor_budget::DescriptorBudget;
 use super::engine::{EngineSet, GuestEngine, Instances};
 use super::imports::add_tool_imports;
 use super::state::CallState;
-use super::wasi::{self, HttpClient, preview1};
+use super::wasi::{self, Certificates, HttpClient, preview1};
 
 /// Words of the engine about a program that exceeds a sandbox's capacity, for which it has no type.
 const EXCEEDED: [&str; 2] = ["exceeds the configured maximum", "exceeds the per-instance limit"];
@@ -109,6 +110,11 @@ impl Sandbox {
             descriptors: DescriptorBudget::of_process().clone(),
             http_client: Arc::new(http_client),
         })
+    }
+
+    /// Returns `true` if the requests of guests use these name servers and roots.
+    pub(crate) fn has_network(&self, name_servers: &[SocketAddr], roots: &Certificates) -> bool {
+        self.http_client.has_settings(name_servers, roots)
     }
 
     /// Compiles and links a program with this digest, or loads it from the cache. This blocks for as long as the compiler

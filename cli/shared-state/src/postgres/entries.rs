@@ -42,7 +42,7 @@ impl PostgresStore {
         read(&row, 0)
     }
 
-    /// Returns the values of all entries of an owner, the oldest first.
+    /// Returns an owner's values, the oldest first.
     ///
     /// # Errors
     ///

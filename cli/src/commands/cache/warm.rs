@@ -26,7 +26,8 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // A tool that cannot be compiled is an error.
-    let sources = Sources { strict: true, ..args.sources };
+    let mut sources = args.sources;
+    sources.strict = true;
     sources.fetch().await?;
     let runtime = sources.runtime(Limits::default().deadline, [])?;
     sources.prepare(&runtime, true).await?;

@@ -127,7 +127,7 @@ pub(super) struct Args {
     /// Database of the settings.
     #[arg(skip)]
     database: Option<StoreSettings>,
-    /// Store of results that all servers of the database read.
+    /// Store of results for all servers of the database.
     #[arg(skip)]
     shared_results: Option<Arc<dyn SharedResults>>,
     #[command(flatten)]

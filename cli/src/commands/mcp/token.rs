@@ -79,7 +79,7 @@ impl AllTokens {
         }
     }
 
-    /// Lists the tokens of the file and then those of the database.
+    /// Lists the tokens of the file, then those in the database.
     async fn list(&self) -> anyhow::Result<Vec<TokenRecord>> {
         let mut all = self.file.list()?;
         if let Some((_, shared)) = &self.shared {

@@ -24,7 +24,7 @@ pub(crate) struct CodeLanguage {
     pub(crate) component: InterpreterSource,
 }
 
-/// The interpreters of programs, and the limits of concurrent ones.
+/// The interpreters of programs, and their concurrency limits.
 pub(crate) struct CodeInterpreters {
     languages: Vec<(String, Arc<HostComponent<CodeInterpreter>>)>,
     /// `true` if a model is shown the tools for programs instead of those that programs can call.
@@ -70,7 +70,7 @@ impl CodeInterpreters {
         self.languages.first().map_or("", |(name, _)| name)
     }
 
-    /// Returns the interpreter of a language, and the permit to run one program of a conversation at a depth.
+    /// Returns a language's interpreter, and the permit to run one program for a conversation at a depth.
     ///
     /// # Errors
     ///

@@ -88,7 +88,7 @@ impl<T: Send + Sync + 'static> HostComponent<T> {
         Self { sandbox, component, name, prepare, plain: CompileOnce::default(), metered: CompileOnce::default() }
     }
 
-    /// Returns `true` if this is the state of a component, or of none.
+    /// Returns `true` if this is the state of `component`.
     pub(super) fn is_of(&self, component: Option<&InterpreterSource>) -> bool {
         self.component.as_ref() == component
     }

@@ -52,7 +52,7 @@ impl Interpreters {
         self.component.is_compiled(prepared).await
     }
 
-    /// Returns `true` if the cache contains the code of the interpreter for the scripts of a tool.
+    /// Returns `true` if the cache contains the interpreter's code for a tool's scripts.
     pub(crate) async fn is_cached(&self, prepared: &PreparedTool) -> bool {
         self.component.is_cached(prepared).await
     }

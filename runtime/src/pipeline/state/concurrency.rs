@@ -47,7 +47,7 @@ impl Concurrency {
         Self { places, tools: Mutex::default(), max_running, max_waiting }
     }
 
-    /// Returns the places of a tool: half of all.
+    /// Returns a tool's places: half of all.
     pub(crate) fn places_of(&self, tool: &str) -> Arc<ToolPlaces> {
         let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(places) = tools.get(tool).and_then(Weak::upgrade) {
@@ -59,12 +59,12 @@ impl Concurrency {
         places
     }
 
-    /// Creates places for the calls of one hook: half of all.
+    /// Creates places for a hook's calls: half of all.
     pub(crate) fn new_places(&self) -> Arc<ToolPlaces> {
         ToolPlaces::new(self.max_running.div_ceil(2))
     }
 
-    /// Waits for the place of a call: among the calls of its tool, so that a tool that hangs leaves places to the others, and
+    /// Waits for a call's place: among the calls of its tool, so that a tool that hangs leaves places to the others, and
     /// among all. Below the first depth a call needs no place of its tool, which its caller may hold.
     ///
     /// # Errors
