@@ -389,10 +389,13 @@ fn an_owner_has_the_results_of_no_other() {
     assert_eq!((ada.clear().unwrap(), whole(&all, &without)), (1, b"local".to_vec()));
 }
 
+/// Owner and reference of a result.
+type ResultKey = (Option<String>, String);
+
 /// Store of servers, which can be gone.
 #[derive(Debug, Default)]
 struct SharedPlace {
-    results: Mutex<HashMap<(Option<String>, String), Vec<u8>>>,
+    results: Mutex<HashMap<ResultKey, Vec<u8>>>,
     is_gone: AtomicBool,
 }
 

@@ -59,10 +59,13 @@ struct Edition {
 #[derive(Default)]
 struct Own {
     /// The state, once it was built. The lock is held while it is built.
-    state: Arc<AsyncMutex<Built>>,
+    state: SharedBuilt,
     /// Time of the last request.
     used: Option<Instant>,
 }
+
+/// State that is built once, and replaced by a reload.
+type SharedBuilt = Arc<AsyncMutex<Built>>;
 
 /// Result of building a state.
 #[derive(Default)]
@@ -190,7 +193,7 @@ impl Edition {
     }
 
     /// Returns the place of the state for clients with these options; `None` if too many are in use.
-    fn own(&self, options: &Arc<[String]>) -> Option<Arc<AsyncMutex<Built>>> {
+    fn own(&self, options: &Arc<[String]>) -> Option<SharedBuilt> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         if own.len() >= MAX_OWN && !own.contains_key(options) {
             // One that no request uses is built again for the next.
@@ -214,7 +217,7 @@ impl Edition {
     }
 
     /// Lists the places for the states of client options.
-    fn all(&self) -> Vec<(Arc<[String]>, Arc<AsyncMutex<Built>>)> {
+    fn all(&self) -> Vec<(Arc<[String]>, SharedBuilt)> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         own.iter().map(|(options, own)| (options.clone(), own.state.clone())).collect()
     }

@@ -56,7 +56,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     List(List),
-    Warm(warm::Args),
+    Warm(Box<warm::Args>),
     Prune(Prune),
     Clear(Clear),
 }
@@ -97,7 +97,7 @@ struct Clear {
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::List(args) => list(&args)?,
-        Action::Warm(args) => return warm::run(args).await,
+        Action::Warm(args) => return warm::run(*args).await,
         Action::Prune(args) => report(args.folder.cache()?.prune(args.max as u64)?),
         Action::Clear(args) => {
             let cache = args.folder.cache()?;
