@@ -4,7 +4,6 @@
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 use toolcrib_base::input;
@@ -12,9 +11,6 @@ use toolcrib_base::terminal_mode::TerminalMode;
 
 /// Maximum length of a typed line, in bytes. The rest of a longer line is discarded.
 const MAX_LINE: usize = 16_384;
-
-/// Time in which the rest of pasted text follows its first byte.
-const PASTE_TIME: Duration = Duration::from_millis(30);
 
 /// Input after a question that one key answers.
 #[derive(Debug, PartialEq, Eq)]
@@ -138,10 +134,14 @@ mod system {
     use std::fs::{File, OpenOptions};
     use std::io::{self, IsTerminal};
     use std::os::unix::fs::OpenOptionsExt;
+    use std::time::Duration;
 
     use rustix::fs::OFlags;
     use rustix::io::{Errno, ioctl_fionread, read};
     use rustix::termios::{QueueSelector, tcflush};
+
+    /// Time in which the rest of pasted text follows its first byte.
+    const PASTE_TIME: Duration = Duration::from_millis(30);
 
     pub(super) type Terminal = File;
 
@@ -167,7 +167,7 @@ mod system {
         };
         bytes.truncate(count);
         if count == 1 {
-            std::thread::sleep(super::PASTE_TIME);
+            std::thread::sleep(PASTE_TIME);
             let more = ioctl_fionread(io::stdin()).unwrap_or(0) > 0;
             bytes.extend(more.then_some(0));
         }
