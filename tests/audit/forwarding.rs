@@ -203,6 +203,31 @@ fn a_follower_sends_what_others_log_and_ends_when_it_is_told_to() {
     assert!(ran.code == Some(0) && ran.stdout.contains("copy: 5 records, seq 1 to 5, 0 differences"), "{ran:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn an_interrupted_follower_gives_up_on_a_target_that_takes_nothing() {
+    for signals in [1, 2] {
+        let crib = logged();
+        fs::create_dir(crib.path("out")).unwrap();
+        let arguments = ["audit", "forward", "out", "--follow"];
+        let mut follower = crib.toolcrib(&arguments).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        crate::mcp::programs::until(|| fs::read_dir(crib.path("out")).unwrap().count() == 1);
+        fs::rename(crib.path("out"), crib.path("away")).unwrap();
+        crib.run(&["call", "echo", "{}"]);
+        let id = follower.id().to_string();
+        for _ in 0..signals {
+            assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        }
+        let mut said = String::new();
+        follower.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(follower.wait().unwrap().code(), Some(130), "{said}");
+        assert!(signals == 2 || said.contains("interrupted before all records were sent"), "{said}");
+        fs::rename(crib.path("away"), crib.path("out")).unwrap();
+        let rest = forward(&crib, &["out"]);
+        assert!(rest.stdout.starts_with("1 record sent"), "{rest:?}");
+    }
+}
+
 /// Returns `true` for a file that is being written.
 #[cfg(unix)]
 fn is_hidden(entry: &fs::DirEntry) -> bool {

@@ -181,3 +181,21 @@ fn the_help_of_each_action_teaches_with_examples() {
     let help = crib.run(&["completions", "bash"]).stdout;
     assert!(help.contains("--max-memory") && !help.contains("--max-cache"));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_warm_cache_has_every_tool_and_one_that_cannot_be_used_is_an_error() {
+    let crib = Crib::with_guests(&["echo", "spin"]);
+    let ran = cache(&crib, &["warm"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("2 tools compiled"), "{ran:?}");
+    assert_eq!(entries(&crib).len(), 2);
+    let warm = entries(&crib);
+    assert_eq!(crib.outcome("echo", &json!({ "a": 1 }), &FOLDER), "ok");
+    assert_eq!(entries(&crib), warm, "a call compiles nothing");
+    std::os::unix::fs::symlink(crib.path("cache"), crib.path("linked")).unwrap();
+    let ran = crib.run(&["cache", "warm", "--set", "cache.dir=linked"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("the cache does not have 2 tools of 2"), "{ran:?}");
+    fs::write(crib.path("tools/bin/spin.wasm"), "no program").unwrap();
+    let ran = cache(&crib, &["warm"]);
+    assert!(ran.code.is_some_and(|code| code > 0) && ran.stderr.contains("spin"), "{ran:?}");
+}

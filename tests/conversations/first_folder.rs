@@ -83,6 +83,19 @@ fn typed_ahead_and_pasted_keys_answer_nothing() {
 }
 
 #[test]
+fn ten_keys_that_are_not_offered_are_a_no() {
+    let crib = crib();
+    let mut terminal = Terminal::start(command(&crib, "work"));
+    for _ in 0..10 {
+        terminal.until(QUESTION);
+        terminal.types("x");
+        terminal.until("Not understood");
+    }
+    let (found, left) = ended(terminal, &crib);
+    assert!(found.iter().all(|outcome| outcome != "ok"), "{found:?} {left:?}");
+}
+
+#[test]
 fn an_interrupt_at_the_question_ends_the_chat_and_restores_the_terminal() {
     let crib = crib();
     let mut terminal = Terminal::start(command(&crib, "work"));

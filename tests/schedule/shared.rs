@@ -32,12 +32,16 @@ fn a_program_is_compiled_once_for_runtimes_that_share_and_permissions_are_not_sh
     let second = runtime(&crib, &diary, |builder| builder.share_with(&first));
     assert_eq!(compiler.0.load(SeqCst), 1, "both tools of both runtimes have one program");
     assert!(!first.grant("r").unwrap().folders().is_empty() && second.grant("r").unwrap().folders().is_empty());
-    drop(first);
+    let elsewhere = runtime(&crib, &diary, |builder| {
+        builder.share_with(&first).name_servers(["127.0.0.1:53".parse().unwrap()]).compiler(compiler.clone())
+    });
+    assert_eq!(compiler.0.load(SeqCst), 2, "with other name servers the engine is another one");
+    drop((elsewhere, first));
     let result = block_on(second.call(ToolCall::new("x", "r", r#"{"ms":1}"#)));
     assert_eq!(result.receipt.outcome, Outcome::Ok, "the shared engine lives as long as its last runtime");
     drop(second);
     let again = runtime(&crib, &diary, |builder| builder.compiler(compiler.clone()));
-    assert_eq!(compiler.0.load(SeqCst), 2, "nobody had the program any more");
+    assert_eq!(compiler.0.load(SeqCst), 3, "nobody had the program any more");
     drop(again);
 }
 

@@ -274,6 +274,16 @@ mod tests {
     }
 
     #[test]
+    fn a_request_over_http_without_an_identity_is_not_one_of_a_local_client() {
+        let mut extensions = Extensions::new();
+        assert_eq!(owner(&Identity::of(&extensions).holder), None, "standard streams");
+        let (parts, ()) = http::Request::new(()).into_parts();
+        extensions.insert(parts);
+        let nobody = Identity::of(&extensions);
+        assert_eq!((owner(&nobody.holder), nobody.scopes.len()), (Some(UNIDENTIFIED), 0));
+    }
+
+    #[test]
     fn a_client_has_its_own_rate_and_gets_it_back() {
         let access = Access::new(None, 10);
         let now = Instant::now();

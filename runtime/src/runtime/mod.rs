@@ -61,6 +61,30 @@ pub struct WeakRuntime {
     memory: Arc<Memory>,
 }
 
+/// Compiled code that the calls of a tool need.
+enum NeededCode {
+    /// The tool's own program.
+    Program,
+    /// The interpreter of scripts.
+    Interpreter,
+    Nothing,
+}
+
+impl NeededCode {
+    fn of(tool: &Tool) -> Self {
+        match tool.body {
+            Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => Self::Program,
+            Body::Script(_) => Self::Interpreter,
+            Body::Interpreter(_)
+            | Body::Remote(_)
+            | Body::Absent
+            | Body::Skill(_)
+            | Body::SkillScripts(_)
+            | Body::Builtin(_) => Self::Nothing,
+        }
+    }
+}
+
 impl WeakRuntime {
     /// Returns the runtime, or `None` after the last clone was dropped.
     pub fn upgrade(&self) -> Option<Runtime> {
@@ -237,21 +261,14 @@ impl Runtime {
         if let Some(unusable) = &entry.tool.unusable {
             return Err(unusable.fault.clone());
         }
-        match entry.tool.body {
-            Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => {
-                self.pipeline.programs.program(entry).await.map(|_| ())
-            }
-            Body::Script(_) => {
+        match NeededCode::of(entry.tool) {
+            NeededCode::Program => self.pipeline.programs.program(entry).await.map(|_| ()),
+            NeededCode::Interpreter => {
                 self.pipeline.interpreters.interpreter(entry.prepared).await.map(|_| ()).map_err(|error| {
                     Error::Component { path: entry.tool.origin.path.to_path_buf(), reason: error.message }
                 })
             }
-            Body::Interpreter(_)
-            | Body::Remote(_)
-            | Body::Absent
-            | Body::Skill(_)
-            | Body::SkillScripts(_)
-            | Body::Builtin(_) => Ok(()),
+            NeededCode::Nothing => Ok(()),
         }
     }
 
@@ -264,16 +281,11 @@ impl Runtime {
     /// As for [`Runtime::prepare`], for a program that is not in the cache.
     pub async fn compile(&self, name: &str) -> Result<(), Error> {
         let entry = self.pipeline.at(self.pipeline.registry.find(name)?);
-        let is_compiled = match entry.tool.body {
+        let is_compiled = match NeededCode::of(entry.tool) {
             _ if entry.tool.unusable.is_some() => false,
-            Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => self.pipeline.programs.is_compiled(entry).await,
-            Body::Script(_) => self.pipeline.interpreters.is_compiled(entry.prepared).await,
-            Body::Interpreter(_)
-            | Body::Remote(_)
-            | Body::Absent
-            | Body::Skill(_)
-            | Body::SkillScripts(_)
-            | Body::Builtin(_) => true,
+            NeededCode::Program => self.pipeline.programs.is_compiled(entry).await,
+            NeededCode::Interpreter => self.pipeline.interpreters.is_compiled(entry.prepared).await,
+            NeededCode::Nothing => true,
         };
         if is_compiled { Ok(()) } else { self.prepare(name).await }
     }
@@ -283,15 +295,10 @@ impl Runtime {
     pub async fn is_cached(&self, name: &str) -> bool {
         let Some(index) = self.pipeline.registry.index(name) else { return false };
         let entry = self.pipeline.at(index);
-        match entry.tool.body {
-            Body::Command { .. } | Body::Rich(_) | Body::Typed(_) => self.pipeline.programs.is_cached(entry).await,
-            Body::Script(_) => self.pipeline.interpreters.is_cached(entry.prepared).await,
-            Body::Interpreter(_)
-            | Body::Remote(_)
-            | Body::Absent
-            | Body::Skill(_)
-            | Body::SkillScripts(_)
-            | Body::Builtin(_) => true,
+        match NeededCode::of(entry.tool) {
+            NeededCode::Program => self.pipeline.programs.is_cached(entry).await,
+            NeededCode::Interpreter => self.pipeline.interpreters.is_cached(entry.prepared).await,
+            NeededCode::Nothing => true,
         }
     }
 

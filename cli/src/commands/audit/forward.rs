@@ -99,7 +99,9 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             summary = forwarding.run() => summary?,
             () = given_up() => {
                 let hint = "the next start with this target sends the rest";
-                return Err(Advice::new("interrupted before all records were sent", hint).into());
+                // An interrupted command ends with the code of its signal, and its error is not shown.
+                render::explain(&Advice::new("interrupted before all records were sent", hint).into());
+                return Ok(ExitCode::FAILURE);
             }
         }
     } else {

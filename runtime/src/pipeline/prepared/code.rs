@@ -92,3 +92,23 @@ impl CodeInterpreters {
         Ok((interpreter, permit.map_err(busy)?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn programs_beyond_those_that_run_and_wait_are_refused() {
+        let concurrency = Concurrency::new(MAX_PROGRAMS, MAX_WAITING);
+        let (memory, limits) = (Memory::default(), Limits::with_deadline(std::time::Duration::from_millis(50)));
+        let all = MAX_PROGRAMS as usize + MAX_WAITING + 1;
+        let ended = join_all((0..all).map(|_| concurrency.acquire_any(&memory, &limits, 0))).await;
+        let of = |outcome: Outcome| {
+            ended.iter().filter(|ended| ended.as_ref().is_err_and(|it| it.outcome == outcome)).count()
+        };
+        assert_eq!(ended.iter().filter(|ended| ended.is_ok()).count(), MAX_PROGRAMS as usize);
+        assert_eq!((of(Outcome::Deadline), of(Outcome::Busy)), (MAX_WAITING, 1));
+    }
+}
