@@ -209,9 +209,12 @@ fn an_interrupted_follower_gives_up_on_a_target_that_takes_nothing() {
     for signals in [1, 2] {
         let crib = logged();
         fs::create_dir(crib.path("out")).unwrap();
-        let arguments = ["audit", "forward", "out", "--follow"];
+        let arguments = ["audit", "forward", "out", "--follow", "--cursor=cursor.json"];
         let mut follower = crib.toolcrib(&arguments).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        crate::mcp::programs::until(|| fs::read_dir(crib.path("out")).unwrap().count() == 1);
+        // A file in the target is written before the follower knows that it arrived.
+        let acknowledged =
+            || fs::read_to_string(crib.path("cursor.json")).is_ok_and(|cursor| cursor.contains("\"seq\": 3"));
+        crate::mcp::programs::until(acknowledged);
         fs::rename(crib.path("out"), crib.path("away")).unwrap();
         crib.run(&["call", "echo", "{}"]);
         let id = follower.id().to_string();
@@ -223,7 +226,7 @@ fn an_interrupted_follower_gives_up_on_a_target_that_takes_nothing() {
         assert_eq!(follower.wait().unwrap().code(), Some(130), "{said}");
         assert!(signals == 2 || said.contains("interrupted before all records were sent"), "{said}");
         fs::rename(crib.path("away"), crib.path("out")).unwrap();
-        let rest = forward(&crib, &["out"]);
+        let rest = forward(&crib, &["out", "--cursor=cursor.json"]);
         assert!(rest.stdout.starts_with("1 record sent"), "{rest:?}");
     }
 }
