@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::crib::Crib;
 
+mod embedded;
 mod hostile;
 mod judged;
 mod mode;

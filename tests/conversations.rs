@@ -20,7 +20,7 @@ mod model;
 mod place;
 #[cfg(unix)]
 mod prefixes;
-mod programs;
+pub(crate) mod programs;
 mod running;
 mod stalling;
 #[cfg(unix)]

@@ -14,6 +14,9 @@ fn main() {
     if text.contains("slow") {
         std::thread::sleep(std::time::Duration::from_secs(5));
     }
+    if text.contains("wait") {
+        std::thread::sleep(std::time::Duration::from_millis(400));
+    }
     let id: String = text.chars().filter(char::is_ascii_digit).collect();
     // A second effect gets another name.
     for number in 0.. {
@@ -40,12 +43,23 @@ def free_port():
         return s.getsockname()[1]
 
 
+class Machine:
+    """This machine, at its loopback address."""
+
+    address = "127.0.0.1"
+
+    def command(self, args):
+        """Returns the command that starts a program here."""
+        return args
+
+
 class Postgres:
-    def __init__(self, folder):
+    def __init__(self, folder, machine=Machine(), settings=()):
         bins = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
         if not bins:
             not_tried("PostgreSQL is not installed")
         self.bin, self.folder, self.port, self.process = bins[-1], folder, free_port(), None
+        self.machine, self.settings = machine, [f"-c{setting}" for setting in settings]
         self.user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"] if os.getuid() == 0 else []
         folder.mkdir()
         (folder / "password").write_text(PASSWORD)
@@ -53,14 +67,16 @@ class Postgres:
             shutil.chown(folder, "postgres")
         args = ["-D", f"{folder}/data", "-U", "postgres", "-A", "scram-sha-256", f"--pwfile={folder}/password", "-E", "UTF8"]
         subprocess.run([*self.user, f"{self.bin}/initdb", *args, "--locale=C"], check=True, cwd="/", stdout=subprocess.DEVNULL)
+        with open(f"{folder}/data/pg_hba.conf", "a") as rules:
+            rules.write(f"host all all {machine.address}/24 scram-sha-256\n")
         self.start()
 
     def start(self):
         log = open(f"{self.folder}/../postgres.log", "ab")
-        self.process = subprocess.Popen(
-            [*self.user, f"{self.bin}/postgres", "-D", f"{self.folder}/data", "-p", str(self.port), "-h", "127.0.0.1", "-k", ""],
-            cwd="/", stdout=log, stderr=log)
-        while subprocess.run([f"{self.bin}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]).returncode:
+        at = ["-p", str(self.port), "-h", self.machine.address]
+        args = [*self.user, f"{self.bin}/postgres", "-D", f"{self.folder}/data", *at, "-k", "", *self.settings]
+        self.process = subprocess.Popen(self.machine.command(args), cwd="/", stdout=log, stderr=log)
+        while subprocess.run(self.machine.command([f"{self.bin}/pg_isready", "-q", *at])).returncode:
             time.sleep(0.05)
 
     def stop(self):
@@ -69,8 +85,8 @@ class Postgres:
 
     def query(self, text):
         env = {**os.environ, "PGPASSWORD": PASSWORD}
-        args = [f"{self.bin}/psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-XAtqc", text, "postgres"]
-        return subprocess.run(args, env=env, cwd="/", capture_output=True, text=True).stdout.strip()
+        args = [f"{self.bin}/psql", "-h", self.machine.address, "-p", str(self.port), "-U", "postgres", "-XAtqc", text, "postgres"]
+        return subprocess.run(self.machine.command(args), env=env, cwd="/", capture_output=True, text=True).stdout.strip()
 
 
 class Crib:
