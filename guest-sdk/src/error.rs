@@ -164,7 +164,13 @@ fn reason(action: &str, error: &io::Error, path: &Path) -> String {
         ErrorKind::PermissionDenied if error.raw_os_error() == Some(ACCESS) => {
             "the system refuses it: its permissions do not allow it, or it is read-only".into()
         }
-        ErrorKind::PermissionDenied => "permission denied by the grant".into(),
+        ErrorKind::PermissionDenied if leads_out(path) => {
+            "permission denied by the grant: the path leads out of the granted folder".into()
+        }
+        ErrorKind::PermissionDenied => {
+            let access = if READING.contains(&action) { "read" } else { "write" };
+            format!("permission denied by the grant (see --allow-{access})")
+        }
         // If the root is missing too, the tool was started without any folder.
         ErrorKind::NotFound if fs::metadata("/").is_err() => "no folder is granted".into(),
         ErrorKind::NotFound => match existing_end(path).filter(|_| READING.contains(&action)) {
@@ -183,6 +189,20 @@ fn reason(action: &str, error: &io::Error, path: &Path) -> String {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "no space is left".into(),
         _ => plain(&error.to_string()),
     }
+}
+
+/// Returns `true` if a path leaves its root by its names alone.
+fn leads_out(path: &Path) -> bool {
+    let mut depth = 0_usize;
+    path.components().any(|part| {
+        match part {
+            Component::ParentDir if depth == 0 => return true,
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            _ => {}
+        }
+        false
+    })
 }
 
 /// Returns the longest end of a path that exists in the granted folder, if the path starts above that folder, as a path of the
@@ -216,10 +236,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_denied_path_is_blamed_on_the_grant() {
-        let denied: io::Result<()> = Err(ErrorKind::PermissionDenied.into());
-        let message = denied.at("read", "notes.md").expect_err("denied").to_string();
-        assert_eq!(message, "read `notes.md`: permission denied by the grant");
+    fn a_denied_path_names_the_flag_of_the_grant() {
+        let denied = |action: &str, path: &str| {
+            let denied: io::Result<()> = Err(ErrorKind::PermissionDenied.into());
+            denied.at(action, path).expect_err("denied").to_string()
+        };
+        assert_eq!(denied("read", "a/../b"), "read `a/../b`: permission denied by the grant (see --allow-read)");
+        assert_eq!(denied("write", "b"), "write `b`: permission denied by the grant (see --allow-write)");
+        let out = "permission denied by the grant: the path leads out of the granted folder";
+        for path in ["..", "../b", "a/../../b", "/../b"] {
+            assert_eq!(denied("read", path), format!("read `{path}`: {out}"));
+        }
     }
 
     #[test]

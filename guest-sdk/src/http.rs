@@ -141,7 +141,7 @@ fn broken(failed: StreamError) -> String {
 /// Reason of the host, in words for the author of a script.
 fn words(code: &ErrorCode) -> String {
     let plain = match code {
-        ErrorCode::HttpRequestDenied => "denied by the grant",
+        ErrorCode::HttpRequestDenied => "denied by the grant (see --allow-net)",
         ErrorCode::DestinationIpProhibited => "its address is prohibited",
         ErrorCode::DnsTimeout | ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => "there is no such host",
         ErrorCode::DestinationUnavailable | ErrorCode::DestinationIpUnroutable => "the host cannot be reached",

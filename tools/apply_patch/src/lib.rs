@@ -17,12 +17,14 @@ const MAX_FILES: usize = 1000;
 const MAX_LISTED: usize = 100;
 const MAX_STRIP: usize = 8;
 const MAX_FUZZ: usize = 1000;
+/// Value of `fuzz` that the schema names as its default.
+const DEFAULT_FUZZ: usize = 200;
 
 /// Edit up to 1000 UTF-8 files, or none. `patch` is a unified diff (create: `--- /dev/null`, delete: `+++ /dev/null`, rename;
-/// a hunk without line numbers must fit at one place only), or between `*** Begin Patch` and `*** End Patch`:
+/// a hunk without line numbers must fit at one place only), or `*** Begin Patch`, sections and `*** End Patch`:
 /// `*** Update File: PATH`, if renamed `*** Move to: PATH`, then hunks of optional lines `@@ LINE` that name lines above,
-/// and lines with a space (kept), `-` (removed) or `+` (added), with three kept lines around a change;
-/// `*** Add File: PATH` and lines with `+`; `*** Delete File: PATH`. Kept and removed lines match but for line ends.
+/// and lines with a space (kept, three around a change), `-` (removed) or `+` (added); `*** Add File: PATH` and lines with `+`;
+/// `*** Delete File: PATH`. Kept and removed lines match but for line ends.
 #[tool(
     text(field = "patch", lark_file = "src/patch.lark"),
     files = "write",
@@ -33,12 +35,11 @@ const MAX_FUZZ: usize = 1000;
     route = route
 )]
 fn apply_patch(
-    /// At most 1 MiB
     patch: &str,
     /// Diff: leading path parts to remove; default 1 for `a/`, `b/`
     #[arg(minimum = 0, maximum = 8)]
     strip: Option<usize>,
-    /// Diff: lines that a hunk may have moved
+    /// Diff: lines a hunk may have moved
     #[arg(default = 200, minimum = 0, maximum = 1000)]
     fuzz: usize,
     dry_run: Option<bool>,
@@ -77,9 +78,18 @@ fn check(patch: &str, strip: Option<usize>, fuzz: usize) -> Result<()> {
     if fuzz > MAX_FUZZ {
         return Err(error!("fuzz `{fuzz}` is not between 0 and {MAX_FUZZ}"));
     }
-    match strip.filter(|_| envelope::is_begun(patch)) {
-        Some(_) => Err(Error::invalid("`strip` is for unified diffs: write the paths of this patch as they are")),
-        None => Ok(()),
+    if !envelope::is_begun(patch) {
+        return Ok(());
+    }
+    if strip.is_some() {
+        return Err(Error::invalid("`strip` is for unified diffs: write the paths of this patch as they are"));
+    }
+    // Some models write each default into their calls.
+    match fuzz == DEFAULT_FUZZ {
+        true => Ok(()),
+        false => {
+            Err(Error::invalid("`fuzz` is for unified diffs: the lines of this patch are found wherever they are"))
+        }
     }
 }
 

@@ -151,6 +151,7 @@ fn a_text_that_is_no_patch_is_refused_with_the_reason() {
         (json!({ "patch": "please change a" }), "the patch names no file; it begins with `*** Begin Patch`, or is a"),
         (json!({ "patch": "*** a\n--- b\n" }), "a patch begins with `*** Begin Patch`"),
         (json!({ "patch": PATCH, "strip": 1 }), "`strip` is for unified diffs"),
+        (json!({ "patch": PATCH, "fuzz": 0 }), "`fuzz` is for unified diffs"),
         (json!({ "patch": " ".repeat(MAX_BYTES + 1) }), "the patch has 1048577 bytes, over the limit of 1048576"),
         (json!({ "patch": "", "strip": 9 }), "strip `9` is not between 0 and 8"),
         (json!({ "patch": "", "fuzz": 1001 }), "fuzz `1001` is not between 0 and 1000"),
@@ -159,4 +160,6 @@ fn a_text_that_is_no_patch_is_refused_with_the_reason() {
         assert!(refused.starts_with(why), "{refused}");
     }
     assert!(validate(&testing::invocation::<apply_patch>(&json!({ "patch": PATCH, "dry_run": true }))).is_ok());
+    // A default that a model repeats changes nothing.
+    assert!(validate(&testing::invocation::<apply_patch>(&json!({ "patch": PATCH, "fuzz": DEFAULT_FUZZ }))).is_ok());
 }
