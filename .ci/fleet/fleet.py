@@ -29,6 +29,17 @@ fn main() {
     println!("{{\\"made\\": {id}}}");
 }
 """
+# A tool that only reads.
+LOOK = """
+use std::io::Read;
+fn main() {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let id: String = text.chars().filter(char::is_ascii_digit).collect();
+    println!("{{\\"seen\\": {id}}}");
+}
+"""
 PASSWORD = "a password of the check"
 
 
@@ -94,13 +105,16 @@ class Crib:
         self.program, self.folder = program, folder
         for name in ["home", "work", "tools/bin"]:
             (folder / name).mkdir(parents=True)
-        (folder / "tool.rs").write_text(TOOL)
-        built = subprocess.run(["rustc", "--target", "wasm32-wasip2", "-O", "-o", f"{folder}/tools/bin/effect.wasm", f"{folder}/tool.rs"])
-        if built.returncode:
-            not_tried("rustc has no target wasm32-wasip2")
+        for name, source in [("effect", TOOL), ("look", LOOK)]:
+            (folder / f"{name}.rs").write_text(source)
+            built = subprocess.run(["rustc", "--target", "wasm32-wasip2", "-O", "-o", f"{folder}/tools/bin/{name}.wasm", f"{folder}/{name}.rs"])
+            if built.returncode:
+                not_tried("rustc has no target wasm32-wasip2")
         tool = {"name": "effect", "description": "Create a file.", "command": ["./tools/bin/effect"],
                 "capabilities": {"files": "write"}, "interface": {"is_destructive": False}}
-        (folder / "tools.json").write_text(json.dumps({"tools": [tool]}))
+        look = {"name": "look", "description": "Look.", "command": ["./tools/bin/look"],
+                "interface": {"is_read_only": True, "is_concurrency_safe": True}}
+        (folder / "tools.json").write_text(json.dumps({"tools": [tool, look]}))
         self.env = {"HOME": f"{folder}/home", "PATH": os.environ["PATH"], "STORE_PASSWORD": PASSWORD}
         shown = self.run("trust", ".")
         self.run("trust", ".", next(word for word in (shown.stdout + shown.stderr).split() if word.startswith("--trust=")))
@@ -126,12 +140,12 @@ class Crib:
                 time.sleep(0.05)
 
 
-def call(connection, token, id, key=None, **more):
-    params = {"name": "effect", "arguments": {"id": id, **more}, "_meta": {
+def call(connection, token, id, key=None, tool="effect", **more):
+    params = {"name": tool, "arguments": {"id": id, **more}, "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Mcp-Method": "tools/call",
-               "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Name": "effect"}
+               "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Name": tool}
     if key:
         headers["Idempotency-Key"] = key
     connection.request("POST", "/mcp", body, headers)

@@ -74,6 +74,10 @@ class Remote:
     def plug_in(self):
         ip("link", "set", self.port, "up")
 
+    def delay(self, milliseconds):
+        """Delays every packet to and from this machine."""
+        subprocess.run(["tc", "qdisc", "add", "dev", self.port, "root", "netem", "delay", f"{milliseconds}ms"], check=True)
+
 
 class Certificates:
     """An authority, and one certificate for all machines."""
@@ -131,6 +135,27 @@ class Provider:
                 if time.time() > until or self.process.poll() is not None:
                     raise
                 time.sleep(0.1)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Nats:
+    """A server of NATS, over TLS."""
+
+    def __init__(self, folder, machine, certificates):
+        if not shutil.which("nats-server"):
+            not_tried("nats-server is not installed")
+        folder.mkdir()
+        self.folder, self.machine, self.certificates, self.url = folder, machine, certificates, f"tls://{machine.address}:4222"
+        self.start()
+
+    def start(self):
+        log = open(self.folder / "log", "ab")
+        pair = ["--tls", f"--tlscert={self.certificates.certificate}", f"--tlskey={self.certificates.key}"]
+        args = ["nats-server", "-a", self.machine.address, "-p", "4222", *pair]
+        self.process = subprocess.Popen(self.machine.command(args), stdout=log, stderr=log)
 
     def stop(self):
         self.process.kill()
