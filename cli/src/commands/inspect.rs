@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 use toolcrib::source::{self, Severity};
 use toolcrib::tool::typed::Function;
-use toolcrib::tool::{Body, FileRequest, Glob, Limits, Remote, Script, ScriptedHook};
+use toolcrib::tool::{Body, Builtin, FileRequest, Glob, Limits, Remote, Script, ScriptedHook};
 use toolcrib::{Runtime, Tool};
 use toolcrib_base::render::{self, Advice};
 use toolcrib_packages::builtin;
@@ -213,6 +213,10 @@ fn record(details: &Details<'_>) -> anyhow::Result<Value> {
             json!({ "value": row.value, "basis": row.basis });
     }
     let grant = runtime.grant(&tool.name);
+    let runs_programs = matches!(tool.body, Body::Builtin(Builtin::RunCode));
+    let interpreters = runtime.interpreters().filter(|_| runs_programs);
+    let interpreters: Map<_, _> =
+        interpreters.map(|(language, file)| (language.to_owned(), json!(file.map(Path::to_string_lossy)))).collect();
     Ok(json!({
         "name": tool.name,
         "description": tool.description,
@@ -231,6 +235,7 @@ fn record(details: &Details<'_>) -> anyhow::Result<Value> {
             "bytes": program.about.bytes,
         })),
         "component": program.as_ref().map(Component::record).transpose()?,
+        "interpreters": runs_programs.then_some(interpreters),
         "function": function(tool).map(ToString::to_string),
         "script": script(tool).map(|script| json!({
             "digest": script.digest,

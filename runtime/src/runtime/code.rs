@@ -40,7 +40,7 @@ impl Builder {
         read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
         let component = InterpreterSource::Stored(digest.into(), Arc::new(read));
-        add_language(&mut self.code, CodeLanguage { name: language.into(), guide: guide.into(), component });
+        add_language(&mut self.code, CodeLanguage { name: language.into(), guide: guide.into(), component, file: None });
         self
     }
 
@@ -67,9 +67,11 @@ impl Builder {
         })?;
         let path = file.to_path_buf();
         // A tool must not be able to replace what later sessions run.
-        Ok(self
-            .protect(file)
-            .code_interpreter((language.language, language.guide), digest(&bytes), move || program_bytes(&path)))
+        let mut builder = self.protect(file);
+        let component = InterpreterSource::Stored(digest(&bytes).into(), Arc::new(move || program_bytes(&path)));
+        let (name, guide) = (language.language, language.guide);
+        add_language(&mut builder.code, CodeLanguage { name, guide, component, file: Some(file.into()) });
+        Ok(builder)
     }
 }
 
@@ -96,7 +98,8 @@ impl Builder {
             let unused = match component {
                 Ok(component) => {
                     let (name, guide) = (interpreter.language.clone(), interpreter.guide.clone());
-                    add_language(&mut languages, CodeLanguage { name, guide, component });
+                    let file = Some(tool.origin.path.as_ref().into());
+                    add_language(&mut languages, CodeLanguage { name, guide, component, file });
                     continue;
                 }
                 Err(unused) => unused,

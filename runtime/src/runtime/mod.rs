@@ -184,6 +184,12 @@ impl Runtime {
         self.pipeline.names_in_programs().name_of(self.pipeline.registry.index(name)?)
     }
 
+    /// Returns the languages of programs, the default first, each with the file of its interpreter: `None` for one that the builder
+    /// was passed.
+    pub fn interpreters(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
+        self.pipeline.code.files()
+    }
+
     /// Availability of a tool to a model, or `None` if no tool has this name.
     pub fn availability(&self, name: &str) -> Option<Availability<'_>> {
         let ToolEntry { tool, prepared, .. } = self.pipeline.at(self.pipeline.registry.index(name)?);

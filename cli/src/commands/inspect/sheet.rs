@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal};
 
 use serde_json::Value;
-use toolcrib::tool::{Basis, Body, Row};
+use toolcrib::tool::{Basis, Body, Builtin, Row};
 use toolcrib_base::render::{self, Tone};
 use toolcrib_packages::builtin;
 use toolcrib_sources::tool_facts::{basis, disabled, is_informative, limits, requested, shown};
@@ -69,6 +69,12 @@ fn head(details: &Details<'_>) -> String {
         if let Some(form) = command_line.as_ref().and_then(|line| line.output) {
             add("output", form.as_str().to_owned());
         }
+    }
+    if let Body::Builtin(Builtin::RunCode) = &tool.body {
+        let interpreters = runtime.interpreters().map(|(language, file)| {
+            format!("{}: {}", render::one_line(language), file.map_or_else(|| builtin::LABEL.to_owned(), place))
+        });
+        add("programs", interpreters.collect::<Vec<_>>().join(", "));
     }
     let hooks: Vec<_> =
         super::hooks(runtime, tool).map(|hook| format!("{} ({})", hook.tool.name, hook.event)).collect();

@@ -1,5 +1,6 @@
 //! The interpreters of programs that call tools, one for each language.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Outcome, ToolError};
@@ -22,11 +23,20 @@ pub(crate) struct CodeLanguage {
     pub(crate) guide: String,
     /// Component of its interpreter.
     pub(crate) component: InterpreterSource,
+    /// File that the interpreter comes from; `None` if the embedder passed it in.
+    pub(crate) file: Option<Arc<Path>>,
+}
+
+/// Interpreter of a language.
+struct LanguageInterpreter {
+    language: String,
+    file: Option<Arc<Path>>,
+    component: Arc<HostComponent<CodeInterpreter>>,
 }
 
 /// The interpreters of programs, and their concurrency limits.
 pub(crate) struct CodeInterpreters {
-    languages: Vec<(String, Arc<HostComponent<CodeInterpreter>>)>,
+    languages: Vec<LanguageInterpreter>,
     /// `true` if a model is shown the tools for programs instead of those that programs can call.
     pub(crate) only: bool,
     /// Limits of concurrent and waiting programs.
@@ -42,21 +52,20 @@ impl CodeInterpreters {
 
     /// Creates the state of another runtime in the same sandbox, which shares the limits and compiled interpreters.
     pub(crate) fn with_languages(&self, sandbox: &Arc<Sandbox>, languages: Vec<CodeLanguage>, only: bool) -> Self {
-        let component = |language: CodeLanguage| {
-            let known = |(name, known): &&(String, Arc<HostComponent<CodeInterpreter>>)| {
-                *name == language.name && known.is_of(Some(&language.component))
+        let interpreter = |CodeLanguage { name: language, component, file, .. }: CodeLanguage| {
+            let is_same = |known: &&LanguageInterpreter| {
+                known.language == language && known.component.is_of(Some(&component))
             };
-            if let Some((name, known)) = self.languages.iter().find(known) {
-                return (name.clone(), known.clone());
+            if let Some(known) = self.languages.iter().find(is_same) {
+                return LanguageInterpreter { language, file, component: known.component.clone() };
             }
             let prepare = |sandbox: &Sandbox, digest: &str, read: &dyn Fn() -> _, counts_fuel| {
                 sandbox.prepare_code_interpreter(digest, read, counts_fuel)
             };
-            let component = Some(language.component);
-            let component = HostComponent::new(sandbox.clone(), component, "interpreter of programs", prepare);
-            (language.name, Arc::new(component))
+            let component = HostComponent::new(sandbox.clone(), Some(component), "interpreter of programs", prepare);
+            LanguageInterpreter { language, file, component: Arc::new(component) }
         };
-        let languages = languages.into_iter().map(component).collect();
+        let languages = languages.into_iter().map(interpreter).collect();
         Self { languages, only, concurrency: self.concurrency.clone() }
     }
 
@@ -67,7 +76,12 @@ impl CodeInterpreters {
 
     /// Returns the first language, which a program without a language is in.
     pub(crate) fn default_language(&self) -> &str {
-        self.languages.first().map_or("", |(name, _)| name)
+        self.languages.first().map_or("", |first| &first.language)
+    }
+
+    /// Returns each language with the file of its interpreter.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
+        self.languages.iter().map(|one| (one.language.as_str(), one.file.as_deref()))
     }
 
     /// Returns a language's interpreter, and the permit to run one program for a conversation at a depth.
@@ -84,9 +98,9 @@ impl CodeInterpreters {
         limits: &Limits,
         depth: u32,
     ) -> Result<(Arc<CodeInterpreter>, Permit<'_>), ToolError> {
-        let component = self.languages.iter().find(|(name, _)| name == language);
+        let known = self.languages.iter().find(|known| known.language == language);
         let missing = || ToolError::new(Outcome::BadComponent, format!("there is no interpreter of `{language}`"));
-        let interpreter = component.ok_or_else(missing)?.1.get(prepared).await?;
+        let interpreter = known.ok_or_else(missing)?.component.get(prepared).await?;
         let permit = self.concurrency.acquire_any(memory, limits, depth).await;
         let busy = |_| ToolError::new(Outcome::Busy, format!("{MAX_PROGRAMS} other programs run"));
         Ok((interpreter, permit.map_err(busy)?))
