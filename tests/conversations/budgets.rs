@@ -154,10 +154,12 @@ mod at_a_terminal {
         let model = Model::start(turns(), None);
         let mut terminal = Terminal::start(place.command(&model, &["run", "go", "--set", "budgets.calls=2"]));
         terminal.until("the budget of 2 calls is used up.");
-        terminal.until("Raise the budget by 2 calls and continue? [y]es, or [N]o: ");
+        let question = "Raise the budget by 2 calls and continue? [y]es, or [N]o? ";
+        terminal.until(question);
         terminal.types("maybe\n");
-        terminal.until("Type `y` or `n` and press Enter. ");
-        terminal.types("y\n");
+        terminal.until("Not understood: press one of the letters in brackets.");
+        terminal.until(question);
+        terminal.types("y");
         let left = terminal.end();
         assert_eq!((left.code, left.stdout.as_str()), (Some(0), "It is done.\n"), "{left:?}");
         assert_eq!(place.made().len(), 3);
@@ -168,8 +170,8 @@ mod at_a_terminal {
         let place = Place::new();
         let model = Model::start(turns(), None);
         let mut terminal = Terminal::start(place.command(&model, &["run", "go", "--max-steps", "1"]));
-        terminal.until("Raise the budget by 1 step and continue? [y]es, or [N]o: ");
-        terminal.types("n\n");
+        terminal.until("Raise the budget by 1 step and continue? [y]es, or [N]o? ");
+        terminal.types("n");
         let left = terminal.end();
         assert_eq!(left.code, Some(4), "{left:?}");
         assert!(

@@ -194,9 +194,9 @@ fn a_tool_that_is_allowed_ahead_is_not_asked_about() {
     terminal.until("no calls are pre-approved");
     terminal.types("go\r");
     terminal.question();
-    terminal.types("n\n");
+    terminal.types("n");
     terminal.question();
-    terminal.types("n\n");
+    terminal.types("n");
     terminal.until("It is done.");
     assert!(place.made().is_empty());
     terminal.types("/undo\r");
@@ -221,7 +221,7 @@ fn what_is_allowed_ahead_answers_no_question_about_a_flow() {
     terminal.until("`mark` calls are allowed without asking in this chat");
     terminal.types("go\r");
     terminal.question();
-    terminal.types("n\n");
+    terminal.types("n");
     terminal.until("It is done.");
     terminal.types("/quit\r");
     assert!(terminal.end().code == Some(0) && place.made().is_empty());

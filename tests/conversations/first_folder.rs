@@ -83,10 +83,10 @@ fn typed_ahead_and_pasted_keys_answer_nothing() {
 }
 
 #[test]
-fn ten_keys_that_are_not_offered_are_a_no() {
+fn five_keys_that_are_not_offered_are_a_no() {
     let crib = crib();
     let mut terminal = Terminal::start(command(&crib, "work"));
-    for _ in 0..10 {
+    for _ in 0..5 {
         terminal.until(QUESTION);
         terminal.types("x");
         terminal.until("Not understood");

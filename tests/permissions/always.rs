@@ -36,7 +36,7 @@ fn define(crib: &Crib, more: Value) {
 fn agree(crib: &Crib, flags: &[&str]) -> String {
     let mut terminal = Terminal::start(crib.toolcrib(&[&["call", "t", "{}"], &FLAGS[..], flags].concat()));
     let question = terminal.question();
-    terminal.types("a\n");
+    terminal.types("a");
     let left = terminal.end();
     assert_eq!(left.code, Some(0), "{left:?}");
     question

@@ -1,4 +1,4 @@
-//! Answers at the terminal beyond a yes: a reason with a no, lines that are not understood, a prompt from a pipe, and the time
+//! Answers at the terminal beyond a yes: a reason with a no, keys that are not understood, a prompt from a pipe, and the time
 //! that a person takes.
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::crib::Crib;
 use super::terminal::{Left, Terminal};
 
 /// Number of runs in which the order of the questions is compared.
-const RUNS: usize = 10;
+const RUNS: usize = 4;
 
 fn crib() -> Crib {
     Crib::with_guests(&["echo"])
@@ -34,13 +34,18 @@ fn result(left: &Left) -> (Value, String) {
 fn the_model_gets_the_reason_of_a_no() {
     let crib = crib();
     for (typed, message) in [
-        ("n use work/plan.md instead\n".to_owned(), "the user denied this call: use work/plan.md instead"),
-        ("No, not\t\u{7}this one\n".to_owned(), "the user denied this call: not this one"),
-        ("n:\n".to_owned(), "the user denied this call"),
+        ("use work/plan.md instead\n", "the user denied this call: use work/plan.md instead"),
+        ("not\t\u{7}this one\n", "the user denied this call: not this one"),
+        ("\n", "the user denied this call"),
+        ("\u{4}", "the user denied this call"),
     ] {
         let mut terminal = Terminal::start(call(&crib, &[]));
         terminal.question();
-        terminal.types(&typed);
+        terminal.types("r");
+        terminal.until("Reason that the model gets: ");
+        // The answer is a line again.
+        assert!(terminal.echoes());
+        terminal.types(typed);
         let left = terminal.end();
         let (shown, reason) = result(&left);
         assert_eq!((left.code, reason.as_str()), (Some(1), "refused"), "{typed:?}: {left:?}");
@@ -49,16 +54,16 @@ fn the_model_gets_the_reason_of_a_no() {
 }
 
 #[test]
-fn lines_without_a_meaning_end_in_a_denial() {
+fn keys_without_a_meaning_end_in_a_denial() {
     let crib = crib();
     let mut terminal = Terminal::start(call(&crib, &[]));
-    for _ in 0..10 {
+    for _ in 0..5 {
         terminal.until("[N]o? ");
-        terminal.types("maybe\n");
-        terminal.until("Not understood: type a letter");
+        terminal.types("m");
+        terminal.until("Not understood: press one");
     }
     terminal.until("[N]o? ");
-    terminal.types("perhaps\n");
+    terminal.types("p");
     let left = terminal.end();
     assert!(left.terminal.contains("Not understood: the call is denied."), "{left:?}");
     assert_eq!((left.code, result(&left).1.as_str()), (Some(1), "refused"), "{left:?}");
@@ -95,7 +100,7 @@ fn the_questions_of_one_step_come_in_the_order_of_its_calls() {
         for n in 0..3 {
             let question = terminal.question();
             assert!(question.contains(&format!("\"n\": {n}\n")), "run {run}: {question}");
-            terminal.types("y\n");
+            terminal.types("y");
         }
         assert_eq!(terminal.end().code, Some(0));
     }
@@ -108,7 +113,7 @@ fn the_time_of_a_person_is_not_that_of_the_tool_or_of_the_step() {
     let mut terminal = Terminal::start(call(&crib, &["--set=limits.tool_timeout=6s"]));
     terminal.question();
     thread::sleep(Duration::from_millis(6500));
-    terminal.types("y\n");
+    terminal.types("y");
     let left = terminal.end();
     assert_eq!((left.code, result(&left).1.as_str()), (Some(0), "once"), "{left:?}");
 }
@@ -131,7 +136,7 @@ fn the_time_of_a_person_is_shown_for_no_call() {
     terminal.question();
     // The person needs longer than both calls can take on any machine.
     thread::sleep(PERSON);
-    terminal.types("y\n");
+    terminal.types("y");
     let left = terminal.end();
     let shown: Vec<&str> = left.terminal.lines().filter(|line| line.starts_with('←')).collect();
     assert_eq!((left.code, shown.len()), (Some(0), 2), "{left:?}");
@@ -165,7 +170,7 @@ fn previews_come_in_the_order_of_the_calls_and_never_after_a_no() {
         assert!(before.contains("» doing one\n") && !before.contains("» doing t"), "run {run}: {before}");
         let question = terminal.until("or [N]o? ");
         assert!(question.contains("doing two"), "run {run}: {question}");
-        terminal.types("n\n");
+        terminal.types("n");
         let left = terminal.end();
         let previews: Vec<&str> = left.terminal.lines().filter(|line| line.starts_with('»')).collect();
         assert_eq!((left.code, previews), (Some(0), vec!["» doing one", "» doing three"]), "run {run}: {left:?}");

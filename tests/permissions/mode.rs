@@ -61,7 +61,7 @@ fn the_statements_of_an_untrusted_tool_spare_it_no_question() {
         let mut terminal = start(&[]);
         let question = terminal.question();
         assert!(question.contains("ask @overwrites (--ask=destructive)"), "{stated}: {question}");
-        terminal.types("n\n");
+        terminal.types("n");
         assert_eq!(reasons(&terminal.end().stdout), ["refused"], "{stated}");
         assert!(crib.path("work/x").exists(), "{stated}");
         // Whoever trusts the source believes it.
@@ -128,7 +128,7 @@ fn a_hook_that_an_untrusted_script_registers_writes_nothing_where_calls_are_aske
     let start = |flags: &[&str]| crib.toolcrib(&[&common[..], &["--allow-write=work"], flags].concat());
     let mut terminal = Terminal::start(start(&[]));
     terminal.question();
-    terminal.types("y\n");
+    terminal.types("y");
     let left = terminal.end();
     let text = || fs::read_to_string(crib.path("work/x")).unwrap();
     assert_eq!(text(), "text", "{left:?}");
@@ -182,13 +182,13 @@ fn a_person_is_asked_before_a_call_deletes_or_overwrites() {
     let mut terminal = Terminal::start(run(&crib, &[]));
     let question = terminal.question();
     page.text("question", &question);
-    terminal.types("n\n");
+    terminal.types("n");
     assert_eq!(reasons(&terminal.end().stdout), ["refused"]);
     assert!(crib.path("work/x").exists());
     let append = ("fs_append_file", json!({"path": "x", "content": "more"}));
     script(&crib, &[append]);
     assert_eq!(at_terminal(&crib, &[], None), ["default"], "it overwrites nothing");
-    assert_eq!(at_terminal(&crib, &["--ask=writes"], Some("n\n")), ["refused"]);
+    assert_eq!(at_terminal(&crib, &["--ask=writes"], Some("n")), ["refused"]);
     script(&crib, &[("fs_read_file", json!({"path": "x"}))]);
     assert_eq!(at_terminal(&crib, &["--ask=writes"], None), ["default"], "it has nothing to write");
     script(&crib, &[("fs_write_file", json!({"path": "x", "content": "new"}))]);
@@ -202,13 +202,13 @@ fn allowances_silence_the_mode_and_denials_do_not_yield_to_it() {
     let crib = crib();
     let write = ("fs_write_file", json!({"path": "x", "content": "new"}));
     script(&crib, &[write.clone(), write]);
-    assert_eq!(at_terminal(&crib, &[], Some("s\n")), ["session", "session"], "one answer for the session");
-    assert_eq!(at_terminal(&crib, &[], Some("a\n")), ["always", "session"]);
+    assert_eq!(at_terminal(&crib, &[], Some("s")), ["session", "session"], "one answer for the session");
+    assert_eq!(at_terminal(&crib, &[], Some("a")), ["always", "session"]);
     assert_eq!(at_terminal(&crib, &["--ask=destructive"], None), ["always", "always"], "the same mode in words");
     assert_eq!(at_terminal(&crib, &["--ask=writes", "--allow-tool=fs_write_*"], None), ["rule", "rule"]);
     assert_eq!(at_terminal(&crib, &["--ask=never", "--deny-tool=fs_write_*"], None), ["rule", "rule"]);
     script(&crib, &[("fs_rm", json!({"path": "x"}))]);
-    assert_eq!(at_terminal(&crib, &["--ask=never", "--ask-tool=fs_rm"], Some("n\n")), ["refused"]);
+    assert_eq!(at_terminal(&crib, &["--ask=never", "--ask-tool=fs_rm"], Some("n")), ["refused"]);
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn settings_choose_the_mode_and_an_untrusted_project_cannot_loosen_it() {
     let page = Page::new();
     let crib = crib();
     fs::write(crib.path("toolcrib.toml"), "[approvals]\nask = \"never\"\n").unwrap();
-    assert_eq!(at_terminal(&crib, &[], Some("n\n")), ["refused"], "nobody trusts the file");
+    assert_eq!(at_terminal(&crib, &[], Some("n")), ["refused"], "nobody trusts the file");
     let shown = |flags: &[&str]| {
         let ran = crib.run(&[&["run", "--print-config"], flags].concat());
         let shown: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));

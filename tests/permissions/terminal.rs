@@ -19,6 +19,8 @@ use crate::crib::nesting::Direct;
 
 /// Maximum wait for words on the terminal: tests share the machine.
 const MAX_WAIT: Duration = Duration::from_secs(60);
+/// Sequences that switch the marks of pasted text, which nobody sees.
+const MODES: [&str; 2] = ["\u{1b}[?2004h", "\u{1b}[?2004l"];
 /// Columns of the terminal.
 pub(crate) const COLUMNS: u16 = 100;
 
@@ -42,6 +44,18 @@ pub(crate) struct Left {
     pub(crate) stdout: String,
     /// Everything on the terminal, including the typed text.
     pub(crate) terminal: String,
+}
+
+impl Left {
+    /// Returns the text that a person sees on the terminal.
+    pub(crate) fn shown(&self) -> String {
+        without_modes(&self.terminal)
+    }
+}
+
+/// Removes the sequences that switch the marks of pasted text.
+fn without_modes(text: &str) -> String {
+    MODES.iter().fold(text.to_owned(), |text, mode| text.replace(mode, ""))
 }
 
 impl Terminal {
@@ -119,7 +133,7 @@ impl Terminal {
     /// Waits for a question, and returns it.
     pub(crate) fn question(&mut self) -> String {
         self.until("Allow this call?");
-        self.until("or [N]o? ")
+        without_modes(&self.until("or [N]o? "))
     }
 
     /// Types text.

@@ -40,7 +40,7 @@ fn at_a_terminal_all_changes_are_shown_and_one_answer_makes_them() {
         let call = ["call", "run_code", &arguments, "--json"];
         let mut terminal = Terminal::start(crib.toolcrib(&[&call[..], &FLAGS].concat()));
         terminal.until("Make these changes?");
-        let question = terminal.until("Make them: [y]es, [d]etails, or [N]o? ");
+        let question = terminal.until("Make them: [y]es, [d]etails, no with [r]eason, or [N]o? ");
         for line in [
             "    Action | Make the changes of the call, which has ended: 2 modified, 1 added",
             "           | -old",
@@ -54,13 +54,15 @@ fn at_a_terminal_all_changes_are_shown_and_one_answer_makes_them() {
         terminal
     };
     let mut terminal = start();
-    terminal.types("n only b\n");
+    terminal.types("r");
+    terminal.until("Reason that the model gets: ");
+    terminal.types("only b\n");
     let left = terminal.end();
     let denied = "the user denied the changes of this call, and 3 changes were dropped: only b";
     assert!(left.code == Some(1) && left.stdout.contains(denied), "{left:?}");
     assert_eq!((text(&crib, "a").as_deref(), text(&crib, "c")), (Some("old\n"), None));
     let mut terminal = start();
-    terminal.types("y\n");
+    terminal.types("y");
     let left = terminal.end();
     assert_eq!(left.code, Some(0), "{left:?}");
     assert_eq!(["a", "b", "c"].map(|name| text(&crib, name).unwrap()), ["new\n"; 3]);
@@ -224,14 +226,14 @@ fn of_very_many_changes_the_full_question_lists_some_and_says_so() {
     let arguments = json!({ "code": code }).to_string();
     let mut terminal = Terminal::start(crib.toolcrib(&[&["call", "run_code", &arguments], &FLAGS[..]].concat()));
     let short = terminal.until("or [N]o? ");
-    terminal.types("d\n");
+    terminal.types("d");
     let full = terminal.until("or [N]o? ");
     // The one file that was there is not hidden among the new ones.
     for question in [&short, &full] {
         assert!(question.contains("Changes | modified work/b"), "{question}");
     }
     assert!(full.contains("… 11 more changes: `toolcrib stage diff inv_"), "{full}");
-    terminal.types("n\n");
+    terminal.types("n");
     assert_eq!(terminal.end().code, Some(1));
 }
 

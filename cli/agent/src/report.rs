@@ -9,7 +9,7 @@ use anyhow::Context;
 use reqwest::Url;
 use toolcrib_base::progress::{self, Spinner};
 use toolcrib_base::render::{self, AnswerStream, counted, one_line, ours, shortened};
-use toolcrib_settings::permission::{DenyFlags, FolderHints, ask_person};
+use toolcrib_settings::permission::{DenyFlags, FolderHints, KeyAnswer, ask_person_key, can_ask};
 use toolcrib_sources::media::MediaFolder;
 use toolcrib_sources::options::is_maskable;
 
@@ -182,21 +182,13 @@ impl Report {
     /// Asks a person at the terminal whether to go on although a budget is used up; `false` if there is nobody.
     pub(crate) async fn ask_to_go_on(&mut self, used_up: &UsedUp, totals: &Totals) -> anyhow::Result<bool> {
         self.spinner = None;
-        if self.audience == Audience::Program || self.below.is_some() {
+        if self.audience == Audience::Program || self.below.is_some() || !can_ask() {
             return Ok(false);
         }
         self.close_line()?;
-        let so_far = format!("\n{}: {used_up}.\n", summary(totals));
-        let question = format!("Raise the budget by {} and continue? [y]es, or [N]o: ", used_up.limit());
-        for lead in [so_far.as_str(), "Type `y` or `n` and press Enter. ", "Type `y` or `n` and press Enter. "] {
-            let Some(answer) = ask_person(&format!("{lead}{question}")).await else { return Ok(false) };
-            match answer.to_lowercase().as_str() {
-                "y" | "yes" => return Ok(true),
-                "" | "n" | "no" => return Ok(false),
-                _ => {}
-            }
-        }
-        Ok(false)
+        render::aside(&format!("\n{}: {used_up}.", summary(totals)));
+        let question = format!("Raise the budget by {} and continue? [y]es, or [N]o? ", used_up.limit());
+        Ok(ask_person_key(&question, &['y']).await == KeyAnswer::Key('y'))
     }
 
     /// Returns `true` if text of the answer was shown. A subagent's text is not: no run goes on from it.

@@ -146,6 +146,11 @@ pub async fn signal() -> u8 {
     }
 }
 
+/// Interrupts the programs at the terminal, as Ctrl-C does unless it arrives as a key.
+pub fn from_keyboard() {
+    system::interrupt();
+}
+
 /// Ends the command: requests a shutdown, softly on Ctrl-C or for a server, and, if the command has no [`Guard`] or on a second
 /// signal, drops it. If the program has not ended soon after, the process exits with `code`.
 pub async fn shut_down<T>(code: u8, mut command: JoinHandle<T>) {
@@ -195,6 +200,11 @@ mod system {
 
     pub(super) fn interrupts() -> io::Result<unix::Signal> {
         signal(SignalKind::interrupt())
+    }
+
+    pub(super) fn interrupt() {
+        // A process may always signal itself.
+        let _ = rustix::process::kill_current_process_group(Signal::INT);
     }
 
     pub(super) fn ignore_file_size_signal() {
@@ -248,6 +258,9 @@ mod system {
             }
         };
     }
+
+    /// Does nothing: Ctrl-C never arrives as a key.
+    pub(super) fn interrupt() {}
 
     pub(super) fn ignore_file_size_signal() {}
 

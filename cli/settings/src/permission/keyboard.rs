@@ -4,6 +4,7 @@
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot::{self, Receiver, error::TryRecvError};
 use toolcrib_base::input;
@@ -11,6 +12,10 @@ use toolcrib_base::terminal_mode::TerminalMode;
 
 /// Maximum length of a typed line, in bytes. The rest of a longer line is discarded.
 const MAX_LINE: usize = 16_384;
+/// Time after a key in which further keys belong to the same word: whoever types `yes` answers only one question.
+const WORD_TIME: Duration = Duration::from_millis(300);
+/// Maximum time that a question waits for the end of a word.
+const MAX_WORD_TIME: Duration = Duration::from_secs(3);
 
 /// Input after a question that one key answers.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,6 +51,32 @@ pub(super) struct Keyboard {
     terminal: Option<Arc<system::Terminal>>,
     /// A pending read. If its prompt was dropped, the next prompt awaits it.
     reading: Option<Receiver<Option<String>>>,
+    word: Word,
+}
+
+/// Typed word, of which the first key was an answer.
+#[derive(Debug, Default)]
+struct Word {
+    /// Times of its first and its latest key.
+    typed: Option<(Instant, Instant)>,
+}
+
+impl Word {
+    fn begin(&mut self, now: Instant) {
+        self.typed = Some((now, now));
+    }
+
+    /// Notes another key.
+    fn proceed(&mut self, now: Instant) {
+        self.typed.iter_mut().for_each(|(_, latest)| *latest = now);
+    }
+
+    /// Returns the time until the word has ended; `None` if it has.
+    fn left(&self, now: Instant) -> Option<Duration> {
+        let (first, latest) = self.typed?;
+        let end = (latest + WORD_TIME).min(first + MAX_WORD_TIME);
+        Some(end.saturating_duration_since(now)).filter(|left| !left.is_zero())
+    }
 }
 
 impl Keyboard {
@@ -60,7 +91,7 @@ impl Keyboard {
         }
         // `/dev/null` and a closed standard input mean that nobody is to be asked.
         let terminal = input::is_data().then(system::terminal)??;
-        Some(Self { terminal: Some(Arc::new(terminal)), reading: None })
+        Some(Self { terminal: Some(Arc::new(terminal)), ..Self::default() })
     }
 
     /// Discards all input typed so far.
@@ -73,18 +104,43 @@ impl Keyboard {
     }
 
     /// Reads the next key of standard input, after `ask` has shown its question. Without a pending read, and where the system
-    /// has such a mode, it arrives at once; otherwise a line is read.
+    /// has such a mode, it arrives at once; otherwise a line is read. Keys that were typed before the question, and the rest of
+    /// the word that answered the previous one, are discarded.
     pub(super) async fn key(&mut self, ask: impl FnOnce()) -> Pressed {
         let mode = (self.terminal.is_none() && self.reading.is_none()).then(TerminalMode::keys).flatten();
+        if mode.is_some() {
+            self.end_word().await;
+        }
         self.discard();
         ask();
         let Some(_mode) = mode else { return self.line().await.map_or(Pressed::No, Pressed::Line) };
         let (pressed, reading) = oneshot::channel();
-        let _ = thread::Builder::new().name("keyboard".to_owned()).spawn(move || pressed.send(system::key()));
+        // Once the question is dropped, the thread reads nothing more: the next key is not its own.
+        let _ = thread::Builder::new().name("keyboard".to_owned()).spawn(move || {
+            while !pressed.is_closed() {
+                if let Some(bytes) = system::key() {
+                    let _ = pressed.send(bytes);
+                    break;
+                }
+            }
+        });
         let bytes = reading.await.unwrap_or_default();
+        self.word.begin(Instant::now());
         // What is left of pasted text reaches nobody.
         self.discard();
         Pressed::of(&bytes)
+    }
+
+    /// Waits until no further key of the previous answer arrives.
+    async fn end_word(&mut self) {
+        while let Some(left) = self.word.left(Instant::now()) {
+            tokio::time::sleep(left).await;
+            if system::has_keys() {
+                self.discard();
+                self.word.proceed(Instant::now());
+            }
+        }
+        self.word = Word::default();
     }
 
     /// Reads the next line; `None` at the end of input.
@@ -136,12 +192,15 @@ mod system {
     use std::os::unix::fs::OpenOptionsExt;
     use std::time::Duration;
 
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fs::OFlags;
     use rustix::io::{Errno, ioctl_fionread, read};
     use rustix::termios::{QueueSelector, tcflush};
 
     /// Time in which the rest of pasted text follows its first byte.
     const PASTE_TIME: Duration = Duration::from_millis(30);
+    /// Maximum wait for a key, after which the reader looks whether its question still waits.
+    const LOOK_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
     pub(super) type Terminal = File;
 
@@ -156,8 +215,13 @@ mod system {
         options.open("/dev/tty").ok()
     }
 
-    /// Reads the bytes of one key: more than one if more follow at once. Nothing at the end of input.
-    pub(super) fn key() -> Vec<u8> {
+    /// Reads the bytes of one key: more than one if more follow at once. Nothing at the end of input; `None` if no key has
+    /// arrived for a while.
+    pub(super) fn key() -> Option<Vec<u8>> {
+        let stdin = io::stdin();
+        if let Ok(0) | Err(Errno::INTR) = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&LOOK_TIME)) {
+            return None;
+        }
         let mut bytes = vec![0; 256];
         let count = loop {
             match read(io::stdin(), bytes.as_mut_slice()) {
@@ -168,10 +232,14 @@ mod system {
         bytes.truncate(count);
         if count == 1 {
             std::thread::sleep(PASTE_TIME);
-            let more = ioctl_fionread(io::stdin()).unwrap_or(0) > 0;
-            bytes.extend(more.then_some(0));
+            bytes.extend(has_keys().then_some(0));
         }
-        bytes
+        Some(bytes)
+    }
+
+    /// Returns `true` if keys have arrived that were not read.
+    pub(super) fn has_keys() -> bool {
+        ioctl_fionread(io::stdin()).unwrap_or(0) > 0
     }
 
     /// Discards what was typed; the system keeps no line apart for a pending read.
@@ -200,8 +268,13 @@ mod system {
     }
 
     /// Reads no key: this system has no mode for it.
-    pub(super) fn key() -> Vec<u8> {
-        Vec::new()
+    pub(super) fn key() -> Option<Vec<u8>> {
+        Some(Vec::new())
+    }
+
+    /// Returns `false`: no key arrives alone.
+    pub(super) fn has_keys() -> bool {
+        false
     }
 
     /// Opens the input of the console.
@@ -242,6 +315,23 @@ mod tests {
         ] {
             assert_eq!(Pressed::of(bytes), pressed, "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn the_rest_of_a_word_belongs_to_its_first_key() {
+        let begin = Instant::now();
+        let after = |ms| begin + Duration::from_millis(ms);
+        let mut word = Word::default();
+        assert_eq!(word.left(begin), None, "nothing was answered yet");
+        word.begin(begin);
+        assert_eq!(word.left(after(100)), Some(Duration::from_millis(200)));
+        assert_eq!(word.left(after(300)), None);
+        word.proceed(after(250));
+        assert_eq!(word.left(after(300)), Some(Duration::from_millis(250)));
+        assert_eq!(word.left(after(550)), None);
+        word.proceed(after(2_900));
+        assert_eq!(word.left(after(2_950)), Some(Duration::from_millis(50)), "a key that is held down ends too");
+        assert_eq!(word.left(after(3_000)), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use denial::denial_hints;
 pub use deny_flags::DenyFlags;
 pub use folders::{FolderHints, folders_hint};
 pub use limits::limit_hint;
-pub use one_key::{KeyAnswer, ask_key};
+pub use one_key::{KeyAnswer, ask_key, ask_person_key};
 pub use pending::{
     PendingApprover, PendingCall, PendingCalls, Waiting, WaitingApprover, WaitingCallback, announce, is_denial, key,
     pending_refusal,
@@ -41,20 +41,7 @@ use keyboard::Keyboard;
 /// Prints a question and reads one line at the terminal; `None` at the end of input. Input typed before the question is
 /// discarded.
 pub async fn ask(question: &str) -> Option<String> {
-    ask_at(Keyboard::default(), question).await
-}
-
-/// Asks a person at the terminal, which need not be standard input; `None` if nobody can answer there.
-pub async fn ask_person(question: &str) -> Option<String> {
-    ask_at(Keyboard::open()?, question).await
-}
-
-/// Returns `true` if somebody can answer a question at the terminal.
-pub fn can_ask() -> bool {
-    Keyboard::open().is_some()
-}
-
-async fn ask_at(mut keyboard: Keyboard, question: &str) -> Option<String> {
+    let mut keyboard = Keyboard::default();
     keyboard.discard();
     {
         let _lock = lock_terminal();
@@ -63,6 +50,11 @@ async fn ask_at(mut keyboard: Keyboard, question: &str) -> Option<String> {
         write!(stderr, "{}", render::question(question)).and_then(|()| stderr.flush()).ok()?;
     }
     keyboard.line().await
+}
+
+/// Returns `true` if somebody can answer a question at the terminal.
+pub fn can_ask() -> bool {
+    Keyboard::open().is_some()
 }
 
 /// Parts of a request that its tool and its arguments determine.

@@ -1,5 +1,6 @@
-//! Approval prompts on the terminal, one at a time, short at first and in full on request. Only a line typed after the prompt
-//! was shown answers it; without a terminal the answer is [`ApprovalAnswer::Nobody`].
+//! Approval prompts on the terminal, one at a time, short at first and in full on request. One key answers, or a line where keys
+//! do not arrive one by one, and only one that was typed after the prompt was shown; without a terminal the answer is
+//! [`ApprovalAnswer::Nobody`].
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -11,18 +12,23 @@ use tokio::sync::Mutex;
 use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, Approver, StoredApproval};
 use toolcrib_base::render::{self, Tone, one_line};
 
-use super::keyboard::Keyboard;
+use super::keyboard::{Keyboard, Pressed};
+use super::one_key::{explain, interrupted, pressed};
 use super::sheet::Sheet;
 use super::typed::{Durations, Typed};
 
 /// Assumed width of a terminal that does not report one, in columns.
 const DEFAULT_WIDTH: usize = 80;
-/// Maximum number of lines that are not understood; after these the call is denied.
-const MAX_UNCLEAR: usize = 10;
+/// Maximum number of answers that are not understood; after these the call is denied.
+const MAX_UNCLEAR: usize = 5;
 
 /// Explanation of the answers.
-const NOT_UNDERSTOOD: &str = "Not understood: type a letter in brackets and press Enter.\n\
-                              Text after `n` is a reason that the model gets; Enter alone means no.\n";
+const NOT_UNDERSTOOD: &str = "Not understood: press one of the letters in brackets; Enter alone means no.";
+/// Explanation of the answers where lines are typed.
+const LINE_NOT_UNDERSTOOD: &str = "Not understood: type a letter in brackets and press Enter.\n\
+                                   Text after `n` is a reason that the model gets; Enter alone means no.";
+/// Question for the reason of a no, which is a line.
+const REASON: &str = "Reason that the model gets: ";
 
 /// Asks the user at the terminal for approvals.
 #[derive(Debug)]
@@ -124,12 +130,12 @@ pub async fn store_approval(approvals: Approvals, approval: Approval) -> Approva
     }
 }
 
-/// Shows a prompt until it is answered. An empty line means no; anything unknown is explained and asked again, at most
+/// Shows a prompt until it is answered. Enter alone means no; anything unknown is explained and asked again, at most
 /// [`MAX_UNCLEAR`] times. All other output waits meanwhile.
 async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: Durations) -> ApprovalAnswer {
     let _quiet = render::lock_terminal();
     let (mut in_full, mut unclear) = (false, 0);
-    let session = if offered.session { ", for this [s]ession" } else { "" };
+    let session = if offered.session { ", [s]ession" } else { "" };
     let always = if offered.always { ", [a]lways" } else { "" };
     loop {
         let width = width();
@@ -143,20 +149,25 @@ async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: D
         let details = if in_full { "" } else { ", [d]etails" };
         let yes = if question.effects.is_some() { "Make them: [y]es" } else { "Allow [o]nce (y)" };
         loop {
-            let open = OpenLine::new(&format!("{yes}{session}{always}{details}, or [N]o? "));
-            let Some(line) = keyboard.line().await else { return ApprovalAnswer::No };
-            open.closed();
-            match Typed::parse(&line, offered, !in_full) {
+            let options = format!("{yes}{session}{always}{details}, no with [r]eason, or [N]o? ");
+            let (typed, help) = match pressed(keyboard, &options, say).await {
+                Pressed::Key(key) => (Typed::parse(key.encode_utf8(&mut [0; 4]), offered, !in_full), NOT_UNDERSTOOD),
+                Pressed::Line(line) => (Typed::parse(&line, offered, !in_full), LINE_NOT_UNDERSTOOD),
+                Pressed::No => return ApprovalAnswer::No,
+                Pressed::Interrupt => interrupted().await,
+                Pressed::Several => (None, NOT_UNDERSTOOD),
+            };
+            match typed {
                 Some(Typed::Answer(answer)) => return answer,
                 Some(Typed::Details) => break,
+                Some(Typed::Reason) => return reason(keyboard).await,
                 None if unclear == MAX_UNCLEAR => {
-                    say("Not understood: the call is denied.\n");
+                    explain("Not understood: the call is denied.", say);
                     return ApprovalAnswer::No;
                 }
                 None => {
                     unclear += 1;
-                    say(NOT_UNDERSTOOD);
-                    keyboard.discard();
+                    explain(help, say);
                 }
             }
         }
@@ -164,30 +175,19 @@ async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: D
     }
 }
 
+/// Asks for the reason of a no.
+async fn reason(keyboard: &mut Keyboard) -> ApprovalAnswer {
+    keyboard.discard();
+    say(&render::question(REASON));
+    match keyboard.line().await {
+        Some(line) if !line.is_empty() => ApprovalAnswer::NoBecause(line),
+        _ => ApprovalAnswer::No,
+    }
+}
+
 /// Returns the columns of the terminal.
 fn width() -> usize {
     terminal_size::terminal_size_of(io::stderr()).map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
-}
-
-/// A line on which the user types. Dropping it ends the line.
-struct OpenLine;
-
-impl OpenLine {
-    fn new(text: &str) -> Self {
-        say(&render::question(text));
-        Self
-    }
-
-    /// Marks the line as ended by the user.
-    fn closed(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for OpenLine {
-    fn drop(&mut self) {
-        say("\n");
-    }
 }
 
 fn say(text: &str) {

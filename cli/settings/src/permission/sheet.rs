@@ -25,7 +25,7 @@ const CONTINUED: &str = "↳ ";
 /// Label of the changes.
 const CHANGES: &str = "Changes";
 /// Parts of a request that the short prompt always leaves out.
-const LEFT_OUT: &str = "source, properties, call ID: type d for details";
+const LEFT_OUT: &str = "source, properties, call ID: d for details";
 
 /// Text of a prompt.
 #[derive(Debug)]

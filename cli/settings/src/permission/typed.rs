@@ -1,4 +1,4 @@
-//! Meaning of a line that a person types at an approval prompt.
+//! Meaning of a key or a line that a person types at an approval prompt.
 
 use toolcrib::policy::ApprovalAnswer;
 
@@ -9,16 +9,18 @@ pub(super) struct Durations {
     pub(super) always: bool,
 }
 
-/// Meaning of a typed line.
+/// Meaning of a typed key or line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     Answer(ApprovalAnswer),
     /// Request for the full prompt.
     Details,
+    /// No, with a reason that is typed next.
+    Reason,
 }
 
 impl Typed {
-    /// Parses a line; `None` if it is not understood. An empty line means no, and text after a no is its reason.
+    /// Parses a key or a line; `None` if it is not understood. An empty line means no, and text after a no is its reason.
     pub(super) fn parse(line: &str, offered: Durations, has_details: bool) -> Option<Self> {
         use ApprovalAnswer::{Always, No, NoBecause, Once, Session};
         let line = line.trim();
@@ -28,6 +30,7 @@ impl Typed {
             "a" | "always" if offered.always => Always,
             "n" | "no" | "" => No,
             "d" | "details" if has_details => return Some(Self::Details),
+            "r" | "reason" => return Some(Self::Reason),
             _ => match reason(line)? {
                 "" => No,
                 reason => NoBecause(reason.to_owned()),
@@ -67,6 +70,9 @@ mod tests {
         for word in ["d", "Details"] {
             assert_eq!(Typed::parse(word, ALL, true), Some(Typed::Details));
             assert_eq!(Typed::parse(word, ALL, false), None);
+        }
+        for word in ["r", "R", "reason"] {
+            assert_eq!(Typed::parse(word, ALL, false), Some(Typed::Reason));
         }
     }
 
