@@ -8,10 +8,11 @@ use crate::crib::Crib;
 
 /// Words that state each claim, by tool and claim. Left out is what a model infers from a name and its bounds: that `depth` counts
 /// levels, `max_results` lines, `max_characters` characters and `words` words, and what `stop_on_failure` does. So is `tz` of
-/// `get_time`, which the tool still accepts.
+/// `get_time`, which the tool still accepts, and what an answer or an error states when it matters: how a cut answer goes on, which
+/// files were skipped, the names of fields, and limits that no call of a model reaches.
 const CLAIMS: &str = include_str!("cases/definitions.json");
 /// Maximum tokens of all definitions, at four bytes a token.
-const MAX_TOKENS: usize = 3_200;
+const MAX_TOKENS: usize = 2_650;
 
 /// Returns the definitions by name, as a request has them.
 fn definitions() -> BTreeMap<String, String> {

@@ -144,7 +144,7 @@ fn every_keyword_is_in_the_definition_or_in_a_note() {
     let text = json!({"type": "string"});
     let properties = json!({
         "s": {
-            "type": "string", "minLength": 1, "maxLength": 9, "pattern": "^a", "format": "regex", "default": "a",
+            "type": "string", "minLength": 2, "maxLength": 9, "pattern": "^a", "format": "regex", "default": "ab",
             "contentEncoding": "base64", "contentMediaType": "text/plain", "examples": ["a"], "title": "S", "description": "s",
         },
         "n": {"type": "number", "minimum": 1, "maximum": 9, "exclusiveMinimum": 0, "exclusiveMaximum": 10, "multipleOf": 1},

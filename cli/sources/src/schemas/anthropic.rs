@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 use toolcrib::Tool;
 
+use super::brief::brief;
 use super::notes::{Notes, below};
 use super::strict::{self, Subset};
 use super::{Definition, NameRule, Unsupported, mcp};
@@ -44,7 +45,7 @@ pub fn tool(tool: &Tool, name: &str) -> Result<Definition, Unsupported> {
     let mut notes = Notes::default();
     let mut schema = mcp::input_schema(tool, &mut notes)?;
     drop_names(&mut schema, &mut notes)?;
-    Ok(Definition { value: stated(tool, name, schema, false), notes: notes.finish() })
+    Ok(Definition { value: stated(tool, name, brief(schema), false), notes: notes.finish() })
 }
 
 /// Returns a tool in strict mode.

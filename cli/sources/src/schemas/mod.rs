@@ -2,6 +2,7 @@
 //! value. Everything that a form rewrites or cannot state is a note; a tool that a form cannot state at all is an error.
 
 pub mod anthropic;
+mod brief;
 pub mod gemini;
 mod limits;
 pub mod mcp;

@@ -5,9 +5,10 @@ use toolcrib::Tool;
 use toolcrib::tool::{Grammar, TextInput};
 
 use super::with_object_root;
+use crate::schemas::brief::brief;
 
 /// Returns the definition of a tool for the chat completions API, with its source's schema, without the parts that are
-/// not for models.
+/// not for models or that they do not need.
 pub fn function(tool: &Tool, name: &str) -> Value {
     let mut function = described(tool, name);
     function.insert("parameters".to_owned(), parameters(tool));
@@ -44,7 +45,7 @@ fn described(tool: &Tool, name: &str) -> Map<String, Value> {
 /// Returns the schema for models, which is empty for a tool without one.
 fn parameters(tool: &Tool) -> Value {
     let empty = || json!({ "type": "object", "properties": {} });
-    tool.model_input_schema().map_or_else(empty, |schema| with_object_root(&schema))
+    tool.model_input_schema().map_or_else(empty, |schema| brief(with_object_root(&schema)))
 }
 
 /// Returns the format of the text that a custom tool takes.
@@ -97,7 +98,6 @@ mod tests {
             "type": "object",
             "properties": { "patch": { "type": "string", "description": "the patch" } },
             "required": ["patch"],
-            "additionalProperties": false,
         });
         let described = json!({ "name": "patch", "description": "change files", "parameters": parameters });
         assert_eq!(function(&tool(Some(grammar)), "patch"), json!({ "type": "function", "function": described }));
