@@ -190,10 +190,13 @@ fn a_file_outside_the_grant_is_refused_before_the_tool_starts() {
     };
     for path in ["../x", "a/../../x", "/../x"] {
         let (output, _) = denied(json!({ "path": path }), &["--allow-read=work"]);
-        assert_eq!(output, format!("read `{path}`: permission denied by the grant"));
+        assert_eq!(
+            output,
+            format!("read `{path}`: permission denied by the grant: the path leads out of the granted folder")
+        );
     }
     let (output, denials) = denied(json!({"out": "a"}), &["--allow-read=work"]);
-    assert_eq!(output, "write `a`: permission denied by the grant");
+    assert_eq!(output, "write `a`: permission denied by the grant (see --allow-write)");
     let folder = crib.path("work").canonicalize().unwrap();
     assert_eq!(denials[0]["flag"], format!("--allow-write={}", folder.display()));
     let (output, denials) = denied(json!({"path": "a"}), &[]);

@@ -181,6 +181,34 @@ fn approvals_are_listed_and_taken_back() {
 }
 
 #[test]
+fn the_approvals_of_one_client_are_taken_back_alone() {
+    let page = Page::new();
+    let crib = crib();
+    let one = |tool: &str, holder: Option<(&str, &str)>| {
+        let mut one = json!({"tool": tool, "digest": "sha256:00", "definition": "sha256:01", "rule": "ask * (x)"});
+        one["given"] = json!("2026-01-31T12:00:00Z");
+        if let Some((owner, client)) = holder {
+            (one["owner"], one["client"]) = (json!(owner), json!(client));
+        }
+        one
+    };
+    let (ada, bob) = (Some(("token 1", "ada: probe 2")), Some(("token 2", "bob: ada: probe 2")));
+    let all = [one("a", None), one("a", ada), one("b", ada), one("a", bob), one("c", bob)];
+    fs::write(crib.path("approvals.json"), json!({ "approvals": all }).to_string()).unwrap();
+    page.run(&crib, &["approvals", "list"]);
+    for flags in
+        [&["a", "--client", "ada"][..], &["c", "--client", "ada"], &["--client", "adda"], &["--all", "--client", "ada"]]
+    {
+        page.run(&crib, &[&["approvals", "remove"], flags].concat());
+    }
+    page.run(&crib, &["approvals", "remove", "a", "--client", "no token"]);
+    page.run(&crib, &["approvals", "remove", "--client", "ada: probe 2"]);
+    page.note("those of another holder stay");
+    page.run(&crib, &["approvals", "list"]);
+    page.matches("permissions/approvals-client");
+}
+
+#[test]
 fn a_file_of_approvals_that_is_not_understood_stops_everything_and_stays() {
     let page = Page::new();
     let crib = crib();

@@ -17,6 +17,7 @@ Examples:
   toolcrib approvals deny 7k3md-x0q9a --reason 'use the copy in drafts'
   toolcrib approvals list
   toolcrib approvals remove fs_write_file
+  toolcrib approvals remove fs_write_file --client ada
   toolcrib approvals remove --all
 
 If no one at the server can be asked, a call that requires approval is refused with an identifier, and is allowed \
@@ -26,6 +27,8 @@ holds for 15. A call of `run` or `mcp` with `--wait-approval` waits that long an
 
 A permanent approval covers the calls of one tool that one rule asks about. It lapses when the tool changes: \
 its program, fixed arguments, description, schema, limits, source or permissions.";
+/// Client of approvals without an owner, in the list and as a value of `--client`.
+const NO_TOKEN: &str = "no token";
 const HEADINGS: [&str; 5] = ["TOOL", "RULE", "CLIENT", "APPROVED", "PROGRAM"];
 
 /// Answer calls that wait for approval; list or revoke permanent approvals.
@@ -82,12 +85,15 @@ enum Action {
         #[command(flatten)]
         kept: Kept,
     },
-    /// Revoke the permanent approvals of these tools, or all of them
+    /// Revoke the permanent approvals of these tools, of a client, or all of them
     Remove {
-        #[arg(value_name = "TOOL", required_unless_present = "all")]
+        #[arg(value_name = "TOOL", required_unless_present_any = ["all", "client"])]
         tools: Vec<String>,
+        /// Only approvals of this client, as `list` shows it: `no token`, or a token's or a person's name
+        #[arg(long, value_name = "CLIENT")]
+        client: Option<String>,
         /// Revoke every approval
-        #[arg(long, conflicts_with = "tools")]
+        #[arg(long, conflicts_with_all = ["tools", "client"])]
         all: bool,
         #[command(flatten)]
         kept: Kept,
@@ -102,7 +108,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         Action::Allow { id, always, kept, .. } => pending::allow(&kept, &id, always)?,
         Action::Deny { id, reason, kept } => pending::deny(&kept, &id, reason.as_deref().unwrap_or_default())?,
         Action::List { json, kept } => list(&file(&kept)?.read()?, json)?,
-        Action::Remove { tools, kept, .. } => remove(&file(&kept)?, &tools)?,
+        Action::Remove { tools, client, kept, .. } => remove(&file(&kept)?, &tools, client.as_deref())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -130,11 +136,7 @@ fn list(approvals: &[StoredApproval], json: bool) -> anyhow::Result<()> {
         return render::print_json(&serde_json::to_string(approvals)?);
     }
     let row = |one: &StoredApproval| {
-        let client = match (&one.owner, &one.client) {
-            (None, _) => "any without a token".to_owned(),
-            (Some(owner), client) => one_line(client.as_ref().unwrap_or(owner)),
-        };
-        [one_line(&one.tool), one_line(&one.rule), client, format!("{:.0}", one.given), one_line(&one.digest)]
+        [one_line(&one.tool), one_line(&one.rule), client(one), format!("{:.0}", one.given), one_line(&one.digest)]
     };
     render::print(&render::table(HEADINGS, approvals.iter().map(row)))?;
     let outdated = approvals.iter().filter(|one| one.definition.is_none()).count();
@@ -145,17 +147,51 @@ fn list(approvals: &[StoredApproval], json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Revokes the approvals of `tools`, or all if the list is empty.
-fn remove(approvals: &Approvals, tools: &[String]) -> anyhow::Result<()> {
-    let known = approvals.read()?;
-    if let Some(unknown) = tools.iter().find(|tool| !known.iter().any(|one| one.tool == **tool)) {
-        let hint = match suggestion::nearest(unknown, known.iter().map(|one| one.tool.as_str())) {
-            Some(nearest) => format!("did you mean `{}`?", one_line(nearest)),
-            None => "`toolcrib approvals list` lists all approvals".to_owned(),
-        };
-        return Err(Advice::new(format!("no approval of `{unknown}`: nothing was revoked"), hint).into());
+/// Returns the client of an approval as the list shows it.
+fn client(one: &StoredApproval) -> String {
+    match (&one.owner, &one.client) {
+        (None, _) => NO_TOKEN.to_owned(),
+        (Some(owner), client) => one_line(client.as_ref().unwrap_or(owner)),
     }
-    let removed = approvals.remove(|one| tools.is_empty() || tools.contains(&one.tool))?;
+}
+
+/// Returns `true` if an approval is of the client with this name: as the list shows it, or the name of its token or person, which
+/// is before the name of its program.
+fn is_of(one: &StoredApproval, name: &str) -> bool {
+    let shown = client(one);
+    let holder = one.owner.as_ref().and_then(|_| shown.split_once(": ")).map(|(holder, _)| holder);
+    shown == name || holder == Some(name)
+}
+
+/// Revokes the approvals of `tools`, or all if the list is empty; with a client, only its approvals.
+fn remove(approvals: &Approvals, tools: &[String], client: Option<&str>) -> anyhow::Result<()> {
+    let mut known = approvals.read()?;
+    if let Some(name) = client {
+        if !known.iter().any(|one| is_of(one, name)) {
+            let message = format!("no approval of the client `{}`: nothing was revoked", one_line(name));
+            let known: Vec<String> = known.iter().map(self::client).collect();
+            return Err(Advice::new(message, nearest_or_list(name, known.iter().map(String::as_str))).into());
+        }
+        known.retain(|one| is_of(one, name));
+    }
+    if let Some(unknown) = tools.iter().find(|tool| !known.iter().any(|one| one.tool == **tool)) {
+        let of_client = client.map(|name| format!(" for `{}`", one_line(name))).unwrap_or_default();
+        let message = format!("no approval of `{}`{of_client}: nothing was revoked", one_line(unknown));
+        let hint = nearest_or_list(unknown, known.iter().map(|one| one.tool.as_str()));
+        return Err(Advice::new(message, hint).into());
+    }
+    let removed = approvals.remove(|one| {
+        let is_chosen = tools.is_empty() || tools.contains(&one.tool);
+        is_chosen && client.is_none_or(|name| is_of(one, name))
+    })?;
     render::aside(&format!("revoked {}", counted(removed, "approval")));
     Ok(())
+}
+
+/// Returns a hint with the nearest known name, or with the command that lists all.
+fn nearest_or_list<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    match suggestion::nearest(name, known) {
+        Some(nearest) => format!("did you mean `{}`?", one_line(nearest)),
+        None => "`toolcrib approvals list` lists all approvals".to_owned(),
+    }
 }

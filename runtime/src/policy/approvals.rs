@@ -20,6 +20,8 @@ use super::approval::Approval;
 
 /// Maximum size of the file.
 const MAX_BYTES: u64 = 1 << 20;
+/// Maximum size of the approvals of one owner, so that there is room for those of others.
+const MAX_OWNER_BYTES: usize = 1 << 18;
 
 /// A file of permanent approvals. It may be missing, and is then empty.
 #[derive(Debug, Clone)]
@@ -93,7 +95,8 @@ impl Approvals {
     ///
     /// # Errors
     ///
-    /// [`Error::Approvals`] as for [`Approvals::read`], and if the file cannot be written.
+    /// [`Error::Approvals`] as for [`Approvals::read`], if the file cannot be written, and if the approvals of this owner are too
+    /// many.
     pub fn add(&self, approval: &Approval) -> Result<(), Error> {
         self.add_for(approval, None)
     }
@@ -105,13 +108,24 @@ impl Approvals {
     /// As for [`Approvals::add`].
     pub fn add_for(&self, approval: &Approval, client: Option<&str>) -> Result<(), Error> {
         self.change(|all| {
-            all.retain(|one| one.definition.is_some() || one.tool != approval.tool || one.rule != approval.rule);
-            if !all.iter().any(|one| one.approval() == *approval) {
-                let Approval { tool, digest, definition, rule, granted, owner } = approval.clone();
-                let (client, given) = (client.map(str::to_owned), Timestamp::now());
-                all.push(StoredApproval { tool, digest, definition, rule, granted, owner, client, given });
+            if all.iter().any(|one| one.approval() == *approval) {
+                return Ok(());
             }
-        })
+            let Approval { tool, digest, definition, rule, granted, owner } = approval.clone();
+            let (client, given) = (client.map(str::to_owned), Timestamp::now());
+            let one = StoredApproval { tool, digest, definition, rule, granted, owner, client, given };
+            let is_replaced = |old: &StoredApproval| {
+                old.definition.is_none() && (&old.tool, &old.rule) == (&approval.tool, &approval.rule)
+            };
+            let own = all.iter().filter(|old| old.owner == one.owner && !is_replaced(old)).chain([&one]);
+            if own.map(size).sum::<usize>() > MAX_OWNER_BYTES {
+                return Err(too_many(&one));
+            }
+            all.retain(|old| !is_replaced(old));
+            all.push(one);
+            Ok(())
+        })?
+        .map_err(|error| self.fault(error))
     }
 
     /// Revokes the approvals for which `selects` returns `true`, and returns their number.
@@ -134,6 +148,21 @@ impl Approvals {
     fn fault(&self, error: io::Error) -> Error {
         Error::Approvals { path: self.path().to_path_buf(), reason: error.to_string(), source: Some(Arc::new(error)) }
     }
+}
+
+/// Returns the size of an approval in the file, without its indentation.
+fn size(one: &StoredApproval) -> usize {
+    serde_json::to_vec(one).map_or(usize::MAX / 2, |text| text.len())
+}
+
+fn too_many(one: &StoredApproval) -> io::Error {
+    let whose = match one.client.as_ref().or(one.owner.as_ref()) {
+        Some(client) => format!("`{client}`"),
+        None => "clients without a token".to_owned(),
+    };
+    io::Error::other(format!(
+        "the permanent approvals of {whose} would take more than {MAX_OWNER_BYTES} bytes; remove some of them first"
+    ))
 }
 
 #[cfg(test)]
@@ -165,6 +194,27 @@ mod tests {
         assert_eq!(file.remove(|one| one.tool == "t0_0").unwrap(), 1);
         assert_eq!(file.remove(|_| true).unwrap(), 31);
         assert!(file.read().unwrap().is_empty());
+    }
+
+    #[test]
+    fn one_owner_cannot_fill_the_file_for_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Approvals::file(folder.path().join("approvals.json"));
+        let of = |owner: Option<&str>, tool: &str| Approval { owner: owner.map(str::to_owned), ..approval(tool) };
+        let large = |number: usize| format!("t{number}{}", "x".repeat(MAX_OWNER_BYTES / 4));
+        for number in 0..3 {
+            file.add_for(&of(Some("ada"), &large(number)), Some("ada: editor")).unwrap();
+        }
+        let full = file.add_for(&of(Some("ada"), &large(3)), Some("ada: editor")).unwrap_err().to_string();
+        assert!(full.contains("the permanent approvals of `ada: editor` would take more than 262144 bytes"), "{full}");
+        file.add(&of(Some("ada"), &large(0))).unwrap();
+        file.add(&of(Some("ada"), "small")).unwrap();
+        for owner in [Some("bob"), None] {
+            file.add(&of(owner, &large(0))).unwrap();
+        }
+        assert_eq!(file.read().unwrap().len(), 6);
+        file.remove(|one| one.tool == large(0) && one.owner.as_deref() == Some("ada")).unwrap();
+        file.add(&of(Some("ada"), &large(3))).unwrap();
     }
 
     #[test]
@@ -203,7 +253,15 @@ mod tests {
         let reason = "more than the 1048576 bytes allowed";
         assert!(file.read().unwrap_err().to_string().ends_with(reason));
         fs::remove_file(file.path()).unwrap();
-        assert!(file.add(&approval(&"t".repeat(1 << 20))).unwrap_err().to_string().ends_with(reason));
+        // Few approvals of each of many owners fill it too.
+        let of =
+            |owner: u8| Approval { owner: Some(owner.to_string()), ..approval(&"t".repeat(MAX_OWNER_BYTES - 1000)) };
+        (0..4).for_each(|owner| file.add(&of(owner)).unwrap());
+        let stored = file.read().unwrap();
+        assert!(file.add(&of(4)).unwrap_err().to_string().ends_with(reason));
+        assert_eq!(file.read().unwrap(), stored);
+        fs::remove_file(file.path()).unwrap();
+        assert!(file.add(&approval(&"t".repeat(1 << 20))).unwrap_err().to_string().ends_with("some of them first"));
         assert!(file.read().unwrap().is_empty(), "a file that could not be read again is not written");
     }
 

@@ -315,7 +315,11 @@ impl Grant {
     pub(crate) fn reaches(&self, path: &str, access: Access) -> Result<(), &'static str> {
         let (folder, names) = self.place(path)?;
         let is_granted = folder.files.is_empty() || names.is_empty() || folder.files().any(|file| names == [file]);
-        if access > folder.access || !is_granted { Err("permission denied by the grant") } else { Ok(()) }
+        match access {
+            _ if access <= folder.access && is_granted => Ok(()),
+            Access::Read => Err("permission denied by the grant (see --allow-read)"),
+            Access::Write => Err("permission denied by the grant (see --allow-write)"),
+        }
     }
 
     /// Finds the granted folder for a guest path, with the remaining names in the path.
@@ -328,7 +332,7 @@ impl Grant {
             match part {
                 "" | "." => {}
                 ".." => {
-                    parts.pop().ok_or("permission denied by the grant")?;
+                    parts.pop().ok_or("permission denied by the grant: the path leads out of the granted folder")?;
                 }
                 part => parts.push(part),
             }
