@@ -60,9 +60,14 @@ fn a_list_shows_the_latest_use_first_and_the_total() {
     let table = cache(&crib, &["list"]);
     let lines: Vec<&str> = table.stdout.lines().collect();
     assert_eq!(lines.len(), 3, "{}", table.stdout);
-    assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["DIGEST", "KIND", "BYTES", "LAST", "USED"]);
+    assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["DIGEST", "KIND", "SIZE", "LAST", "USED"]);
     let digest = &listed[0]["digest"].as_str().unwrap()[.."sha256:".len() + 12];
-    assert!(lines[1].starts_with(&format!("{digest}…  module     {}", listed[0]["bytes"])), "{}", table.stdout);
+    let size = match listed[0]["bytes"].as_u64().unwrap() {
+        bytes @ ..1024 => format!("{bytes} bytes"),
+        bytes @ ..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        bytes => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    };
+    assert!(lines[1].starts_with(&format!("{digest}…  module     {size}")), "{}", table.stdout);
     assert!(lines[2].contains("…  component  "), "{}", table.stdout);
     assert!(table.stderr.starts_with("2 entries, ") && table.stderr.ends_with(" of 2 GiB\n"), "{}", table.stderr);
     let small = cache(&crib, &["list", "--set", "cache.max=64MiB"]);
@@ -111,7 +116,7 @@ fn the_variable_sets_the_limit_of_calls_lists_and_prunes() {
 fn a_missing_folder_is_empty_and_is_not_created() {
     let crib = Crib::new();
     let table = cache(&crib, &["list"]);
-    assert_eq!((table.code, table.stdout.as_str()), (Some(0), "DIGEST  KIND  BYTES  LAST USED\n"));
+    assert_eq!((table.code, table.stdout.as_str()), (Some(0), "DIGEST  KIND  SIZE  LAST USED\n"));
     assert_eq!(table.stderr, "0 entries, 0 bytes of 2 GiB\n");
     assert!(listed(&crib).is_empty());
     for action in ["prune", "clear"] {

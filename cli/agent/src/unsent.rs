@@ -1,13 +1,12 @@
 //! Tools that are not sent to the model because nothing that they request is granted, and the hint about them.
 
+use toolcrib::policy::Grant;
 use toolcrib::{Availability, Runtime, Tool};
 use toolcrib_base::render::{counted, listed, one_line};
 
 /// Returns a hint about the tools that are not sent, with the flags that would change that; `None` if all are sent.
 pub fn unsent_hint(runtime: &Runtime) -> Option<String> {
-    let is_open = |tool: &&Tool| matches!(runtime.availability(&tool.name), Some(Availability::Loaded));
-    let grants = runtime.tools().filter(is_open).filter_map(|tool| Some((tool, runtime.grant(&tool.name)?)));
-    let unsent: Vec<_> = grants.filter(|(tool, grant)| grant.is_useless_for(tool)).collect();
+    let unsent: Vec<_> = unsent(runtime).collect();
     let mut flags: Vec<&str> = Vec::new();
     for flag in unsent.iter().flat_map(|(_, grant)| grant.denied()).filter_map(|denial| denial.flag.as_deref()) {
         if !flags.contains(&flag) {
@@ -16,6 +15,17 @@ pub fn unsent_hint(runtime: &Runtime) -> Option<String> {
     }
     let names = unsent.iter().map(|(tool, _)| format!("`{}`", one_line(&tool.name)));
     hint(&names.collect::<Vec<_>>(), &flags)
+}
+
+/// Returns the number of tools that are not sent to a model.
+pub fn unsent_count(runtime: &Runtime) -> usize {
+    unsent(runtime).count()
+}
+
+fn unsent(runtime: &Runtime) -> impl Iterator<Item = (&Tool, &Grant)> {
+    let is_open = |tool: &&Tool| matches!(runtime.availability(&tool.name), Some(Availability::Loaded));
+    let grants = runtime.tools().filter(is_open).filter_map(|tool| Some((tool, runtime.grant(&tool.name)?)));
+    grants.filter(|(tool, grant)| grant.is_useless_for(tool))
 }
 
 fn hint(names: &[String], flags: &[&str]) -> Option<String> {

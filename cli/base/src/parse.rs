@@ -102,6 +102,15 @@ pub fn size_in_words(bytes: usize) -> String {
     }
 }
 
+/// Formats a time in the largest unit that gives a whole number.
+pub fn time_in_words(milliseconds: u64) -> String {
+    let units = [(3_600_000, "h"), (60_000, "min"), (1_000, "s")];
+    match units.iter().find(|(unit, _)| milliseconds > 0 && milliseconds.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{} {name}", milliseconds / unit),
+        None => format!("{milliseconds} ms"),
+    }
+}
+
 /// Formats a size in the largest unit that it reaches, with one decimal.
 pub fn rounded_size(bytes: u64) -> String {
     let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];

@@ -32,7 +32,7 @@ pub use fill::{filled, question};
 pub use hooks::hooks;
 pub use mistake::Mistake;
 pub use shell::{quoted_word, shell_path, shell_word};
-pub use table::table;
+pub use table::{is_narrow, table};
 pub use terminal_lock::lock_terminal;
 pub use unified::unified;
 

@@ -87,7 +87,8 @@ fn review(visit: &Visit, trusted: &Trusted, candidate: &Candidate) -> Option<Mar
         State::Unknown => "not trusted",
         State::Changed(_) => "changed",
     };
-    let text = review::text(&candidate.path, subject, &state);
+    let shown = render::from_here(&candidate.path).display().to_string();
+    let text = review::text(&shown, subject, &state);
     // Only what a person can see here is trusted here.
     let is_whole = subject.lists_all_requests() && text.chars().count() <= MAX_REVIEW;
     let label = format!("trust-{}", &key(&subject.path)[7..19]);

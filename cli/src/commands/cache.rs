@@ -41,7 +41,7 @@ Examples:
   toolcrib cache clear --set cache.dir=./cache
 
 Only files of the cache are removed, never others in its directory. Bundles in use stay.";
-const HEADINGS: [&str; 4] = ["DIGEST", "KIND", "BYTES", "LAST USED"];
+const HEADINGS: [&str; 4] = ["DIGEST", "KIND", "SIZE", "LAST USED"];
 /// Length of a shortened digest in characters: `sha256:`, twelve digits and the ellipsis.
 const DIGEST_CHARS: usize = 20;
 
@@ -123,7 +123,7 @@ fn row(entry: &CacheEntry) -> [String; 4] {
     [
         render::shortened(&entry.digest, DIGEST_CHARS).into_owned(),
         entry.kind.as_str().to_owned(),
-        entry.bytes.to_string(),
+        rounded_size(entry.bytes),
         format!("{:.0}", entry.used),
     ]
 }

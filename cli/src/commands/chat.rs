@@ -12,6 +12,8 @@ use toolcrib_agent::briefing::briefing;
 use toolcrib_agent::chat::{AllowedAhead, Chat, ChatApprover, FileChanges};
 use toolcrib_agent::prompt::{PromptOptions, StdinUse};
 use toolcrib_agent::runs::KeepOptions;
+use toolcrib_agent::unsent::unsent_count;
+use toolcrib_base::render::counted;
 use toolcrib_base::{interrupt, render};
 use toolcrib_settings::instructions::trusted_instructions;
 use toolcrib_settings::permission::FolderHints;
@@ -61,7 +63,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let earlier = shared.keep.earlier(&shared.sources)?;
     let id = KeepOptions::run_id(earlier.as_ref())?;
     let earlier_run = earlier.as_ref().map(|earlier| &earlier.run);
-    // Only a new conversation gets the hints about the tools.
+    // Only a new conversation gets the hint about the tools.
     let is_new = earlier_run.is_none();
     let label = earlier_run.map(|run| run.label.clone()).unwrap_or_default();
     let conversation = args.opening.conversation(script.as_ref(), StdinUse::Messages, earlier_run).await?;
@@ -106,12 +108,10 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         written?;
         return Ok(ExitCode::FAILURE);
     }
-    if is_new && !shared.quiet {
-        shared.hint_tools(&runtime, true);
-    }
     if let (false, Some((id, model))) = (shared.quiet, begun) {
-        let tools = if shared.sources.are_builtin() { " and the built-in tools" } else { "" };
-        render::aside(&format!("chat {id} with {model}{tools}; `/help` lists the commands"));
+        let hidden = if is_new { unsent_count(&runtime) } else { 0 };
+        let hidden = if hidden == 0 { String::new() } else { format!("; {} (`/tools`)", lacking(hidden)) };
+        render::aside(&format!("chat {id} with {model}{hidden}; `/help` lists the commands"));
     }
     let files = keeper.as_ref().map(|keeper| ChatFiles::of(&keeper.id())).transpose()?.flatten();
     let files = files.map(|files| Box::new(files) as Box<dyn FileChanges>);
@@ -127,4 +127,10 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         render::hint(&format!("chat saved; continue: `toolcrib chat --resume {id}` (repeat your options)"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the number of tools without permissions, in words.
+fn lacking(count: usize) -> String {
+    let verb = if count == 1 { "lacks" } else { "lack" };
+    format!("{} {verb} permissions", counted(count, "tool"))
 }

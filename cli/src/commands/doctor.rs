@@ -75,9 +75,18 @@ impl fmt::Display for Finding {
             Status::Fail => ("fail", Tone::Bad),
         };
         let terminal = io::stdout().is_terminal();
-        write!(f, "{} {:11}  {}", render::paint(tone, word, terminal), self.check, render::one_line(&self.detail))?;
+        let (word, detail) = (render::paint(tone, word, terminal), render::one_line(&self.detail));
+        let paint_fix = |label| render::paint(Tone::Advice, label, terminal);
+        if render::is_narrow() {
+            write!(f, "{word} {}\n     {detail}", self.check)?;
+            return self
+                .fix
+                .iter()
+                .try_for_each(|fix| write!(f, "\n     {} {}", paint_fix("fix:"), render::one_line(fix)));
+        }
+        write!(f, "{word} {:11}  {detail}", self.check)?;
         if let Some(fix) = &self.fix {
-            write!(f, "\n     {}  {}", render::paint(Tone::Advice, "fix:       ", terminal), render::one_line(fix))?;
+            write!(f, "\n     {}  {}", paint_fix("fix:       "), render::one_line(fix))?;
         }
         Ok(())
     }

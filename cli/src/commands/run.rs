@@ -196,7 +196,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let end = match prepared {
         Ok(()) => {
             if is_new && !args.json && !args.shared.quiet {
-                args.shared.hint_tools(&runtime, false);
+                args.shared.hint_tools(&runtime);
             }
             agent.run().await
         }

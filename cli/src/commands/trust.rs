@@ -79,11 +79,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for path in &paths {
         let subject = subjects::read(path)?;
-        let state = if builtin::holds(path) { State::Trusted } else { trusted.state(&subject) };
+        let (state, shown) = match builtin::holds(path) {
+            true => (State::Trusted, "`builtin`, a part of this program,".to_owned()),
+            false => (trusted.state(&subject), render::from_here(path).display().to_string()),
+        };
         if args.json {
             render::print_json(&describe(&subject, &state).to_string())?;
         } else {
-            render::print_screen(&review::text(path, &subject, &state))?;
+            render::print_screen(&review::text(&shown, &subject, &state))?;
         }
         if state == State::Trusted {
             continue;

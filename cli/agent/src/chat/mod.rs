@@ -20,6 +20,7 @@ use crate::conversation::DroppedExchange;
 use crate::event::Ending;
 use crate::keeper::Keeper;
 use crate::message::{Message, Role};
+use crate::unsent::unsent_hint;
 
 use command::{HELP, Typed};
 use editor::{Editor, Input};
@@ -281,6 +282,9 @@ impl Chat {
             let description = shortened(tool.description.as_deref().unwrap_or_default(), MAX_SHOWN);
             let text = one_line(&format!("{description}{granted}"));
             render::aside(&format!("{:column$}  {text}", one_line(&tool.name)));
+        }
+        if let Some(hint) = unsent_hint(&self.runtime) {
+            render::hint(&hint);
         }
     }
 

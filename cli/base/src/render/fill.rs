@@ -55,8 +55,8 @@ fn filled_line(line: &str, used: usize, width: usize) -> String {
         if !is_empty && at + wide > width {
             filled.truncate(filled.trim_end_matches(' ').len());
             filled.push('\n');
-            // A long word, such as a digest, may begin further left.
-            at = indent.min(width.saturating_sub(wide)).max(INDENT.min(indent));
+            // Long words, such as digests, begin further left, all in one column.
+            at = if indent + wide > width { INDENT.min(indent) } else { indent };
             filled.extend(std::iter::repeat_n(' ', at));
         }
         filled += word;
@@ -135,7 +135,7 @@ mod tests {
         let long = "x".repeat(50);
         assert_eq!(filled(&format!("a {long} b"), 20), format!("a\n  {long}\n  b"));
         let digest = "x".repeat(25);
-        assert_eq!(filled(&format!("  digest    {digest}"), 30), format!("  digest\n     {digest}"));
+        assert_eq!(filled(&format!("  digest    {digest}"), 30), format!("  digest\n  {digest}"));
         assert_eq!(filled("an `open one of some words", 20), "an `open one of some\n  words");
     }
 

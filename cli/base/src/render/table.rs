@@ -22,6 +22,8 @@ const GAP: usize = 2;
 /// Maximum characters of a value in a record.
 const MAX_VALUE: usize = 400;
 /// Cells without a value, which a record leaves out.
+/// Minimum width of a terminal with texts beside their labels, in columns.
+const MIN_WIDE: usize = 60;
 const EMPTY: [&str; 3] = ["", "-", "nothing"];
 
 /// Formats rows of inert cells under headings for standard output.
@@ -29,10 +31,20 @@ pub fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [St
     let width = if io::stdout().is_terminal() { terminal_width() } else { None };
     let rows: Vec<_> = rows.collect();
     match width {
-        Some(_) if rows.is_empty() => format!("{}\n(none)", headings.join("  ")),
+        Some(width) if rows.is_empty() => none(&headings.join("  "), width),
         Some(width) => fitting(headings, &rows, width).unwrap_or_else(|| records(headings, &rows, width)),
         None => aligned(headings, &rows, [usize::MAX; N], usize::MAX),
     }
+}
+
+/// Formats a table without rows: a heading without room says nothing more.
+fn none(headings: &str, width: usize) -> String {
+    if headings.len() > width { "(none)".to_owned() } else { format!("{headings}\n(none)") }
+}
+
+/// Returns `true` if standard output is a terminal with so few columns that a text beside a label has no room.
+pub fn is_narrow() -> bool {
+    io::stdout().is_terminal() && terminal_width().is_some_and(|width| width < MIN_WIDE)
 }
 
 /// Returns the columns of the terminal at standard output.
@@ -68,6 +80,10 @@ fn fitting<const N: usize>(headings: [&str; N], rows: &[[String; N]], width: usi
     });
     let gaps = GAP * last;
     if least.iter().sum::<usize>() + gaps > width {
+        return None;
+    }
+    // A narrow terminal has room for whole values below each other.
+    if width < MIN_WIDE && (0..N).map(full).sum::<usize>() + gaps > width {
         return None;
     }
     let wanted = full(last).min(WANTED_LAST);
@@ -132,12 +148,20 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_table_fits_too() {
+        assert_eq!(none("NAME  STATE", 11), "NAME  STATE\n(none)");
+        assert_eq!(none("NAME  STATE", 10), "(none)");
+    }
+
+    #[test]
     fn times_are_never_cut_and_the_last_column_keeps_some_words() {
         let headings = ["ID", "CREATED", "STATE", "PROMPT"];
         let row = rows(["7k3md-x0q9a", "2026-03-01T12:00:00Z", "answer", "Which of the jobs can start now?"]);
         let table = fitting(headings, &row, 60).unwrap();
         assert_eq!(table.lines().last(), Some("7k3md-x0q9a  2026-03-01T12:00:00Z  answer  Which of the job…"));
         assert_eq!(fitting(headings, &row, 54), None);
+        let row = rows(["a", "b", "c", "d"]);
+        assert!(fitting(headings, &row, 40).is_some(), "a narrow terminal shows a table without cut values");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toolcrib_base::parse::size_in_words;
+use toolcrib_base::parse::{size_in_words, time_in_words};
 use toolcrib_base::render::{counted, one_line};
 
 /// Kinds of requests, the most far-reaching first, each with its noun.
@@ -94,7 +94,10 @@ fn phrase(request: &str) -> String {
         "model" => "ask the model of a run".to_owned(),
         "cache" => "keep values between calls".to_owned(),
         "limit" => match value.split_once('=') {
-            Some(("deadline", ms)) => format!("run for up to {ms} ms"),
+            Some(("deadline", ms)) => {
+                let time = ms.parse().map_or_else(|_| format!("{ms} ms"), time_in_words);
+                format!("run for up to {time}")
+            }
             Some((name @ ("memory" | "stdout" | "disk-bytes" | "received"), size)) => {
                 let size = size.parse().map_or_else(|_| size.to_owned(), size_in_words);
                 format!("use up to {size} ({name})")
@@ -111,6 +114,9 @@ mod tests {
 
     #[test]
     fn the_most_far_reaching_request_comes_first_in_plain_words() {
+        for (ms, words) in [("120000", "2 min"), ("1500", "1500 ms"), ("45000", "45 s"), ("x", "x ms")] {
+            assert_eq!(phrases(&[format!("limit:deadline={ms}")]), [format!("run for up to {words}")]);
+        }
         let requests = ["read:/p/data", "limit:memory=1073741824", "net:a.example:443", "secret:gh@a.example#header:x"];
         let requests = requests.map(str::to_owned);
         assert_eq!(

@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::path::Path;
 
 use serde::Serialize;
-use toolcrib_base::render::{self, one_line};
+use toolcrib_base::render::one_line;
 
 use super::{Item, State, Subject, TrustRecord, phrases};
 
@@ -45,9 +44,9 @@ enum ChangeKind {
 }
 
 /// Formats a review.
-pub fn text(path: &Path, subject: &Subject, state: &State) -> String {
+pub fn text(shown: &str, subject: &Subject, state: &State) -> String {
     let mut text = String::new();
-    let shown = one_line(&render::from_here(path).display().to_string());
+    let shown = one_line(shown);
     let heading = match state {
         State::Trusted => "is trusted".to_owned(),
         State::Changed(record) => format!("has changed since it was trusted on {:.0}", record.given),
@@ -70,7 +69,8 @@ pub fn text(path: &Path, subject: &Subject, state: &State) -> String {
             }
         }
     }
-    let _ = writeln!(text, "\nTrust would allow:");
+    let verb = if let State::Trusted = state { "allows" } else { "would allow" };
+    let _ = writeln!(text, "\nTrust {verb}:");
     text += &subject.requests();
     let _ = write!(text, "\nDigest: {}", subject.digest);
     text
@@ -196,7 +196,7 @@ mod tests {
         };
         let items = vec![item("2", &[("SKILL.md", "1"), ("a.py", "2"), ("b.md", "1")])];
         let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items, has_tools_alone: true };
-        let text = text(Path::new("/p/tally"), &subject, &State::Changed(Box::new(record)));
+        let text = text("/p/tally", &subject, &State::Changed(Box::new(record)));
         let lines = "  tally: files of the skill changed\n    file a.py changed\n    file b.md is new\n    file gone.md was removed\n";
         assert!(text.contains(lines), "{text}");
     }
@@ -214,7 +214,7 @@ mod tests {
         let mut items = vec![item("a", "2", &["net:a:443", "env:TOKEN"]), item("b", "1", &[]), item("c", "1", &[])];
         items[1].program = Some("q".to_owned());
         let subject = Subject { path: record.path.clone(), digest: "sha256:1".into(), items, has_tools_alone: true };
-        let text = text(Path::new("/p/tools.json"), &subject, &State::Changed(Box::new(record)));
+        let text = text("/p/tools.json", &subject, &State::Changed(Box::new(record)));
         for line in [
             "/p/tools.json has changed since it was trusted on 1970-01-01T00:00:00Z.",
             "  a: the definition changed (description, schema, arguments or requests)",

@@ -173,10 +173,8 @@ impl AgentOptions {
     }
 
     /// Prints the hints about the tools of a new conversation. A chat names the built-in ones in its first line.
-    pub(crate) fn hint_tools(&self, runtime: &Runtime, is_chat: bool) {
-        if !is_chat {
-            self.sources.hint_builtin();
-        }
+    pub(crate) fn hint_tools(&self, runtime: &Runtime) {
+        self.sources.hint_builtin();
         if let Some(hint) = unsent_hint(runtime) {
             render::hint(&hint);
         }
