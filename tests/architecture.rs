@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Modules of the library; each may import only from those before it.
-const ORDER: [&str; 20] = [
+const ORDER: [&str; 21] = [
     "error", "figures", "store", "tool", "flow", "call", "schema", "stub", "source", "registry", "policy", "hook",
-    "delegate", "model", "remote", "observe", "audit", "sandbox", "pipeline", "runtime",
+    "delegate", "model", "remote", "worker", "observe", "audit", "sandbox", "pipeline", "runtime",
 ];
 
 /// Each module of the crate that reads programs, likewise.

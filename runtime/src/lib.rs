@@ -35,6 +35,7 @@
 //! | Can it be taken back? | With a [`Record`](staging::Record), each change is noted with what was there before: [`Builder::record`]. [`History::undo`](staging::History::undo) plans the way back. |
 //! | Where do secrets come from? | From a [`SecretStore`](policy::SecretStore). Guests never see the values: they are put into requests to the hosts they are for. |
 //! | Where do remote tools run? | On their servers. An embedder's [`RemoteTools`](remote::RemoteTools) speaks the protocol, through a [`Gate`](remote::Gate) with the grant of the call: [`Builder::remote`]. |
+//! | Can a call run on another machine? | An embedder's [`Workers`](worker::Workers) run the programs in place of this process; all other stages stay here: [`Builder::workers`]. |
 //! | Where are programs compiled? | In this process, or in one that a [`Compiler`](compiler::Compiler) can stop. Compiled code stays in a [`Cache`](cache::Cache) of bounded size. |
 //!
 //! Four programs show more: `embed`, `approver`, `hook` and `observer` in the folder `examples`.
@@ -47,7 +48,7 @@
 //! # Order of the modules
 //!
 //! Each module imports only from those before it: `error`, `store`, `tool`, `flow`, `call`, `schema`, `stub`, `source`, `registry`, `policy`,
-//! `hook`, `delegate`, `model`, `remote`, `observe`, `audit`, `sandbox`, `pipeline`, `runtime`. Only [`source`] knows the formats of
+//! `hook`, `delegate`, `model`, `remote`, `worker`, `observe`, `audit`, `sandbox`, `pipeline`, `runtime`. Only [`source`] knows the formats of
 //! sources, only the private `sandbox` the engine, and only the private `pipeline` uses the sandbox.
 
 pub mod audit;
@@ -70,6 +71,7 @@ pub mod source;
 mod store;
 pub mod stub;
 pub mod tool;
+pub mod worker;
 
 pub use audit::Audit;
 pub use call::{Availability, Receipt, ToolCall, ToolResult};

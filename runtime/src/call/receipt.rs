@@ -24,6 +24,9 @@ pub struct Receipt {
     /// SHA-256 of the program, as `sha256:HEX`, if a program was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Worker that ran the call in place of this process, as it names itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// Outcome of the call.
     pub outcome: Outcome,
     /// Decision about the call, if one was made.
@@ -148,6 +151,7 @@ impl Receipt {
             invocation,
             tool,
             digest: None,
+            worker: None,
             outcome: Outcome::Cancelled,
             decision: None,
             mutations: Vec::new(),

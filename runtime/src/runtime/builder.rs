@@ -31,6 +31,7 @@ use crate::store::results::Results;
 use crate::tool::{
     Access, Body, Builtin, CommandLine, Enablement, Glob, LimitRequest, Limits, ScriptLanguage, ScriptedHook, Tool,
 };
+use crate::worker::Workers;
 
 use super::Runtime;
 use super::load::IdentifiedSource;
@@ -99,6 +100,7 @@ pub struct Builder {
     pub(super) delegate: Option<Arc<dyn Delegate>>,
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) remote: Option<Arc<dyn RemoteTools>>,
+    pub(super) workers: Option<Arc<dyn Workers>>,
 
     pub(super) results: Option<Results>,
     pub(super) max_inline: Option<usize>,
@@ -188,6 +190,7 @@ impl Builder {
             delegate: None,
             model: None,
             remote: None,
+            workers: None,
             results: None,
             max_inline: None,
             masks: HashMap::new(),
@@ -276,6 +279,7 @@ impl Builder {
             delegate: self.delegate,
             model: self.model,
             remote: self.remote,
+            workers: self.workers,
             routes: self.routes,
             contexts: self.contexts,
             policies,

@@ -11,6 +11,7 @@ mod options;
 mod prepare;
 mod skills;
 mod trust;
+mod workers;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

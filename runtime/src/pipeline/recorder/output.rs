@@ -55,6 +55,11 @@ impl CallRecorder<'_> {
         self.note(|receipt| receipt.parent = parent.map(str::to_owned));
     }
 
+    /// Records the worker that runs the call.
+    pub(crate) fn set_worker(&mut self, worker: &str) {
+        self.note(|receipt| receipt.worker = Some(worker.to_owned()));
+    }
+
     /// Records a warning for the caller, each once and at most [`MAX_RECORDED`].
     pub(crate) fn warn(&mut self, warning: String) {
         self.note(|receipt| {

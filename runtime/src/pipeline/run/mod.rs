@@ -16,6 +16,7 @@ mod skill;
 mod skill_script;
 mod typed;
 mod wasi_extras;
+mod worker;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,6 +43,7 @@ struct RunInput<'a> {
 }
 
 pub(crate) use callable::stub_language;
+pub(crate) use worker::run_at_worker;
 
 /// End of a run.
 pub(crate) enum Finished {

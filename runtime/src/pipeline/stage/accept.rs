@@ -47,6 +47,14 @@ pub(crate) fn accept<'p, 'c>(
         recorder.decide(Decision::new(Behavior::Deny, Reason::Record, "schema_visibility"));
         return Err(ToolError::new(Outcome::Denied, "the tool can be called only by the host"));
     }
+    if pipeline.workers_of(tool).is_some() && !prepared.only_reads {
+        recorder.decide(Decision::new(Behavior::Deny, Reason::Record, "is_read_only"));
+        let name = &tool.name;
+        let why = format!(
+            "`{name}` may change something, and only tools that only read run at workers: a call may be repeated there. Nothing was sent"
+        );
+        return Err(ToolError::new(Outcome::Denied, why));
+    }
     let callers = tool.interface.discovery.callers.value;
     let is_of_model = scope.parent.is_none() && !scope.memory.is_open() && pipeline.code.is_offered();
     let refused = match callers {

@@ -53,7 +53,10 @@ pub(crate) async fn authorize(
 ) -> Result<(), ToolError> {
     let AuthorizationRequest { execution: Execution { tool, prepared, .. }, checked, .. } = request;
     recorder.emit(EventKind::Authorizing(&checked.value));
-    check_resources(tool, &prepared.grant, &checked.value, recorder)?;
+    // The files and hosts of a worker are its own, and it checks them.
+    if pipeline.workers_of(tool).is_none() {
+        check_resources(tool, &prepared.grant, &checked.value, recorder)?;
+    }
     let flows = judge_flow(pipeline, request.execution, recorder)?;
     let explanations: Vec<&str> = flows.iter().map(|question| question.explanation.as_str()).collect();
     let explanation = explanations.join("; ");

@@ -51,7 +51,10 @@ pub(crate) fn begin_flow_with(
     recorder: &CallRecorder<'_>,
 ) {
     let flow = &recorder.usage.flow;
-    let ways = (ways_out(tool, grant), closable(grant));
+    let own = ways_out(tool, grant);
+    // The arguments leave this machine.
+    let own = if pipeline.workers_of(tool).is_some() { own.with(Way::Net) } else { own };
+    let ways = (own, closable(grant));
     flow.begin(&pipeline.flows, given, ways, memory.shared_labels(), || leaves_values(tool, grant));
     // The guest has all of them from its start.
     grant.env_keys().for_each(|name| flow.read(Source::Variable(name)));

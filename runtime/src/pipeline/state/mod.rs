@@ -37,6 +37,7 @@ use crate::source::ToolsPolicy;
 use crate::store::keyvalue::KeyValue;
 use crate::store::results::Results;
 use crate::tool::{Basis, Body, Callers, Limits, Persistence, Tool};
+use crate::worker::Workers;
 
 use crate::pipeline::prepared::{
     CallableNames, CodeInterpreters, Interpreters, PreparedTool, ProgramCompiler, SkillPrograms, ToolEntry,
@@ -96,6 +97,8 @@ pub(crate) struct Pipeline {
     pub(crate) model: Option<Arc<dyn Model>>,
     /// Client for the servers of remote tools.
     pub(crate) remote: Option<Arc<dyn RemoteTools>>,
+    /// Workers that run programs and scripts in place of the sandbox.
+    pub(crate) workers: Option<Arc<dyn Workers>>,
     /// Tools by the names that the operator routes to them.
     pub(crate) routes: HashMap<String, String>,
     pub(crate) contexts: CallContexts,
@@ -147,6 +150,13 @@ impl Pipeline {
             return Ok(ToolEntry { tool: &added.tool, prepared: &added.prepared, index: None });
         }
         self.registry.find(name).map(|index| self.at(index))
+    }
+
+    /// Returns the workers that run the calls of a tool; `None` if they run in this process.
+    pub(crate) fn workers_of(&self, tool: &Tool) -> Option<&dyn Workers> {
+        let workers = self.workers.as_deref()?;
+        let has_program = matches!(tool.body, Body::Command { .. } | Body::Rich(_) | Body::Typed(_) | Body::Script(_));
+        has_program.then_some(workers)
     }
 
     /// Returns `true` if any tool can claim calls.
