@@ -7,7 +7,7 @@ use std::fs;
 use super::{code, root, rust_files};
 
 /// Crates with the folder of their sources.
-const CRATES: [(&str, &str); 21] = [
+const CRATES: [(&str, &str); 22] = [
     ("toolcrib", "runtime/src"),
     ("toolcrib-agent-tool", "runtime/agent-tool/src"),
     ("toolcrib-windows-files", "runtime/windows-files/src"),
@@ -24,6 +24,7 @@ const CRATES: [(&str, &str); 21] = [
     ("toolcrib-agent", "cli/agent/src"),
     ("toolcrib-forward", "cli/forward/src"),
     ("toolcrib-shared-state", "cli/shared-state/src"),
+    ("toolcrib-workers", "cli/workers/src"),
     ("toolcrib-mcp", "cli/mcp/src"),
     ("toolcrib-console", "cli/console/src"),
     ("toolcrib-cli", "cli/src"),

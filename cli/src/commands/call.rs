@@ -27,6 +27,7 @@ use toolcrib_sources::media::MediaFolder;
 use toolcrib_sources::options::{Effects, RecordsFolder, Sources, StageOption};
 use toolcrib_sources::staleness;
 
+use super::remote::RemoteOptions;
 use super::stage;
 use advice::{Given, advise};
 
@@ -105,6 +106,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     telemetry: TelemetryOptions,
     #[command(flatten)]
+    remote: Box<RemoteOptions>,
+    #[command(flatten)]
     sources: Sources,
 }
 
@@ -140,6 +143,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let call = args.call().await?;
     args.sources.called = Some(args.name.clone());
     args.sources.fetch().await?;
+    args.remote.open().await?;
     let (arguments, is_unreadable) = (call.arguments.clone(), call.unreadable.is_some());
     let door = Door::open(&args.telemetry, Root::Call)?;
     let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;
@@ -152,7 +156,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
                 true => builder,
                 false => builder.command_line(&args.name, CommandLine::passthrough()),
             };
-            let builder = effects.attach(builder);
+            let builder = args.remote.attach(effects.attach(builder));
             args.sources.only(door.attach(builder.application("call", Map::new())), &args.name)
         })
     };

@@ -53,6 +53,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let shared = &mut args.shared;
     let settings = shared.settings()?;
     shared.sources.fetch().await?;
+    shared.remote.open().await?;
     if !shared.quiet && folder::offer(&mut shared.sources).await? == Offer::Interrupted {
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     }

@@ -14,6 +14,7 @@ pub(crate) mod console;
 pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod fleet;
 pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod install;
@@ -25,6 +26,7 @@ pub(crate) mod new;
 pub(crate) mod outdated;
 pub(crate) mod pull;
 pub(crate) mod push;
+mod remote;
 pub(crate) mod remove;
 pub(crate) mod result;
 pub(crate) mod run;
@@ -39,6 +41,7 @@ mod undo;
 pub(crate) mod update;
 pub(crate) mod validate;
 pub(crate) mod verify;
+pub(crate) mod worker;
 
 use std::process::ExitCode;
 
@@ -70,6 +73,8 @@ commands! {
     "list" => List(list::Args),
     "inspect" => Inspect(inspect::Args),
     "mcp" => Mcp(mcp::Args),
+    "worker" => Worker(worker::Args),
+    "fleet" => Fleet(fleet::Args),
     "stage" => Stage(stage::Args),
     "undo" => Undo(undo::Args),
     "result" => Result(result::Args),
@@ -127,6 +132,8 @@ impl Command {
             Command::Call(args) => call::run(args).await,
             Command::List(args) => list::run(args).await,
             Command::Mcp(args) => mcp::run(args).await,
+            Command::Worker(args) => worker::run(args).await,
+            Command::Fleet(args) => fleet::run(args).await,
             Command::Stage(args) => stage::run(args).await,
             Command::Undo(args) => undo::run(args).await,
             Command::Inspect(args) => inspect::run(args).await,

@@ -6,7 +6,7 @@ use toolcrib_base::render::{filled, shortened};
 
 /// Groups with their commands, in the order of the help.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Run tools", &["run", "chat", "runs", "console", "call", "list", "mcp", "result"]),
+    ("Run tools", &["run", "chat", "runs", "console", "call", "list", "mcp", "worker", "fleet", "result"]),
     ("Write tools", &["init", "new", "build", "test", "validate", "describe", "inspect", "schema", "export"]),
     ("Get and share tools", &["install", "update", "outdated", "remove", "bundle", "push", "pull", "login", "logout"]),
     ("Permissions", &["trust", "approvals", "secret", "key", "sign", "verify"]),

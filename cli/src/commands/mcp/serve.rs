@@ -36,6 +36,7 @@ use super::limits::LimitOptions;
 use super::quotas::QuotaOptions;
 use super::sign_in::SignInOptions;
 use super::store::OpenedStore;
+use crate::commands::remote::RemoteOptions;
 use crate::commands::stage;
 
 /// Address of a server over HTTP.
@@ -133,6 +134,8 @@ pub(super) struct Args {
     #[command(flatten)]
     telemetry: TelemetryOptions,
     #[command(flatten)]
+    remote: RemoteOptions,
+    #[command(flatten)]
     sources: Sources,
 }
 
@@ -152,6 +155,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.rules.mode = args.ask.server_rule();
     args.sources.rules.asks_about_flows = true;
     args.sources.fetch().await?;
+    args.remote.open().await?;
     args.opened = Some(Effects::open(&args.stage, "mcp", None, args.sources.rules.config_file())?);
     if args.is_http() {
         args.database = args.sources.rules.config(&args.sources.trust.trusted()?, false)?.store;
@@ -325,6 +329,7 @@ impl Args {
             let builder = shared.into_iter().fold(builder, Builder::share_with);
             let builder = own.fold(builder, |builder, (label, path)| builder.reserve(label, path, Access::Read));
             let builder = builder.results(results.clone());
+            let builder = self.remote.attach(builder);
             let builder = builder.approver(approver).observer(parts.clone()).application("mcp", Map::new());
             let builder = self.tokens.as_deref().into_iter().chain(self.sign_in.file()).fold(builder, Builder::protect);
             let files = self.database.iter().flat_map(StoreSettings::files);

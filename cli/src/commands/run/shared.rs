@@ -28,6 +28,7 @@ use toolcrib_settings::permission::TerminalApprover;
 use toolcrib_sources::options::{AskOptions, Effects, RecordsFolder, Sources, StageOption};
 
 use super::OUTPUT;
+use crate::commands::remote::RemoteOptions;
 
 /// Options of an agent: its model, its budgets, its output, its tools, and the run to go on with.
 #[derive(clap::Args)]
@@ -69,6 +70,8 @@ pub(crate) struct AgentOptions {
     records: RecordsFolder,
     #[command(flatten)]
     telemetry: TelemetryOptions,
+    #[command(flatten)]
+    pub(crate) remote: RemoteOptions,
     #[command(flatten)]
     pub(crate) sources: Sources,
 }
@@ -145,7 +148,7 @@ impl AgentOptions {
         let budget = options.budget.clone();
         let all = |builder: Builder| {
             let builder = builder.run_id(id).application(name, Map::from_iter([("model".to_owned(), json!(model))]));
-            let builder = with(self.keep.keep_apart(door.attach(builder)));
+            let builder = with(self.keep.keep_apart(door.attach(self.remote.attach(builder))));
             let builder = effects.iter().fold(builder, |builder, effects| effects.attach(builder));
             let builder = self.model.script.iter().fold(builder, Builder::protect).observer(budget);
             builder.delegate(agents.clone()).model(agents.clone()).for_model(model).provider(abilities)
