@@ -50,6 +50,8 @@ mod manifest;
 mod markdown;
 mod mcp;
 mod mcp_config;
+#[cfg(unix)]
+mod nats;
 mod only;
 mod permissions;
 #[cfg(unix)]
@@ -81,3 +83,5 @@ mod typed;
 #[cfg(target_os = "linux")]
 mod undo;
 mod unusable;
+#[cfg(unix)]
+mod workers;
