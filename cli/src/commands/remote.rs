@@ -13,7 +13,7 @@ use toolcrib_workers::{ConnectFailure, Connection, ConnectionEvent, Credentials,
 /// Options for calls at workers.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RemoteOptions {
-    /// Run tools at the workers of this NATS server, such as `nats://127.0.0.1:4222`; only tools that only read
+    /// Run tools that only read at workers, through this NATS server: `nats://HOST`
     #[arg(long, value_name = "URL", help_heading = TOOLS)]
     remote: Option<NatsAddress>,
     /// Credentials file for the NATS server of --remote
