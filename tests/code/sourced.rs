@@ -52,7 +52,10 @@ fn an_interpreter_of_a_source_is_used_once_a_person_has_agreed_to_its_content() 
     let line = program(&crib, &TOOLS);
     assert_eq!(line["result"]["value"], json!([[{"n": 1}]]), "{line}");
     let shown = crib.run(&["inspect", "run_code", TOOLS[0], TOOLS[1]]);
-    assert!(shown.stdout.contains("  programs  python: built in, javascript: built in, steps: steps.wasm\n"), "{shown:?}");
+    assert!(
+        shown.stdout.contains("  programs  python: built in, javascript: built in, steps: steps.wasm\n"),
+        "{shown:?}"
+    );
 
     let mut changed = fs::read(crib.path(COMPONENT)).unwrap();
     // A custom section at the end, with the name `x` and no content.

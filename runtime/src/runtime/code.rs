@@ -40,7 +40,10 @@ impl Builder {
         read: impl Fn() -> io::Result<Vec<u8>> + Send + Sync + 'static,
     ) -> Self {
         let component = InterpreterSource::Stored(digest.into(), Arc::new(read));
-        add_language(&mut self.code, CodeLanguage { name: language.into(), guide: guide.into(), component, file: None });
+        add_language(
+            &mut self.code,
+            CodeLanguage { name: language.into(), guide: guide.into(), component, file: None },
+        );
         self
     }
 

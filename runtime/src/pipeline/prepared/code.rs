@@ -53,9 +53,8 @@ impl CodeInterpreters {
     /// Creates the state of another runtime in the same sandbox, which shares the limits and compiled interpreters.
     pub(crate) fn with_languages(&self, sandbox: &Arc<Sandbox>, languages: Vec<CodeLanguage>, only: bool) -> Self {
         let interpreter = |CodeLanguage { name: language, component, file, .. }: CodeLanguage| {
-            let is_same = |known: &&LanguageInterpreter| {
-                known.language == language && known.component.is_of(Some(&component))
-            };
+            let is_same =
+                |known: &&LanguageInterpreter| known.language == language && known.component.is_of(Some(&component));
             if let Some(known) = self.languages.iter().find(is_same) {
                 return LanguageInterpreter { language, file, component: known.component.clone() };
             }
