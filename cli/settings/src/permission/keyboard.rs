@@ -12,10 +12,8 @@ use toolcrib_base::terminal_mode::TerminalMode;
 
 /// Maximum length of a typed line, in bytes. The rest of a longer line is discarded.
 const MAX_LINE: usize = 16_384;
-/// Time after a key in which further keys belong to the same word: whoever types `yes` answers only one question.
-const WORD_TIME: Duration = Duration::from_millis(300);
-/// Maximum time that a question waits for the end of a word.
-const MAX_WORD_TIME: Duration = Duration::from_secs(3);
+/// Minimum time without a key before a further question: whoever types a sentence answers only the first one.
+const MIN_SILENCE: Duration = Duration::from_secs(1);
 
 /// Input after a question that one key answers.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,27 +52,22 @@ pub(super) struct Keyboard {
     word: Word,
 }
 
-/// Typed word, of which the first key was an answer.
+/// Typed word whose first key was an answer.
 #[derive(Debug, Default)]
 struct Word {
-    /// Times of its first and its latest key.
-    typed: Option<(Instant, Instant)>,
+    /// Time of its latest key.
+    latest: Option<Instant>,
 }
 
 impl Word {
-    fn begin(&mut self, now: Instant) {
-        self.typed = Some((now, now));
-    }
-
-    /// Notes another key.
+    /// Notes a key.
     fn proceed(&mut self, now: Instant) {
-        self.typed.iter_mut().for_each(|(_, latest)| *latest = now);
+        self.latest = Some(now);
     }
 
     /// Returns the time until the word has ended; `None` if it has.
     fn left(&self, now: Instant) -> Option<Duration> {
-        let (first, latest) = self.typed?;
-        let end = (latest + WORD_TIME).min(first + MAX_WORD_TIME);
+        let end = self.latest? + MIN_SILENCE;
         Some(end.saturating_duration_since(now)).filter(|left| !left.is_zero())
     }
 }
@@ -125,7 +118,7 @@ impl Keyboard {
             }
         });
         let bytes = reading.await.unwrap_or_default();
-        self.word.begin(Instant::now());
+        self.word.proceed(Instant::now());
         // What is left of pasted text reaches nobody.
         self.discard();
         Pressed::of(&bytes)
@@ -322,16 +315,19 @@ mod tests {
         let begin = Instant::now();
         let after = |ms| begin + Duration::from_millis(ms);
         let mut word = Word::default();
-        assert_eq!(word.left(begin), None, "nothing was answered yet");
-        word.begin(begin);
-        assert_eq!(word.left(after(100)), Some(Duration::from_millis(200)));
-        assert_eq!(word.left(after(300)), None);
-        word.proceed(after(250));
-        assert_eq!(word.left(after(300)), Some(Duration::from_millis(250)));
-        assert_eq!(word.left(after(550)), None);
-        word.proceed(after(2_900));
-        assert_eq!(word.left(after(2_950)), Some(Duration::from_millis(50)), "a key that is held down ends too");
-        assert_eq!(word.left(after(3_000)), None);
+        assert_eq!(word.left(begin), None, "no question was answered yet");
+        word.proceed(begin);
+        assert_eq!(word.left(after(100)), Some(Duration::from_millis(900)));
+        assert_eq!(word.left(after(1000)), None);
+        for key in [900, 1_800, 2_700, 3_600] {
+            word.proceed(after(key));
+            assert_eq!(
+                word.left(after(key + 900)),
+                Some(Duration::from_millis(100)),
+                "a slow sentence has no end before its last key"
+            );
+        }
+        assert_eq!(word.left(after(4_600)), None);
     }
 
     #[test]
