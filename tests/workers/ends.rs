@@ -22,7 +22,7 @@ fn a_busy_worker_leaves_the_call_to_another_and_all_busy_is_an_error() {
     let (here, mut wire) = (readers(), nats.wire());
     let mut long = long_call(&here, &nats.url());
     worker.until(&mut wire, "inFlight", 1);
-    let line = here.call("echo", &json!({}), &["--timeout=2s", "--remote", &nats.url()]);
+    let line = here.call("echo", &json!({}), &["--timeout=60s", "--remote", &nats.url()]);
     assert_eq!(ended(&line).0, "busy", "{line}");
     assert!(ended(&line).1.contains("every worker that answered") && ended(&line).1.contains(&worker.name), "{line}");
     let other = WorkerProcess::start(&there, &nats.url(), &[]);
@@ -71,7 +71,7 @@ fn a_worker_that_dies_in_the_middle_of_a_call_is_replaced_by_another() {
     let (there, here) = (readers(), readers());
     let mut dying = Liar::new(&nats, &here, "echo");
     let mut command =
-        here.toolcrib(&["call", "echo", r#"{"a":1}"#, "--json", "--remote-silence=300ms", "--remote", &nats.url()]);
+        here.toolcrib(&["call", "echo", r#"{"a":1}"#, "--json", "--remote-silence=3s", "--remote", &nats.url()]);
     let caller = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let call = dying.accept();
     let started = dying.started(&call);
@@ -87,16 +87,25 @@ fn a_worker_that_dies_in_the_middle_of_a_call_is_replaced_by_another() {
 fn a_worker_that_is_told_to_end_finishes_its_calls_and_takes_no_more() {
     let Some((nats, _there, mut worker)) = served(&[]) else { return };
     let (here, mut wire) = (readers(), nats.wire());
-    let mut command = here.toolcrib(&["call", "nap", r#"{"ms":500}"#, "--json", "--remote", &nats.url()]);
+    let mut command = here.toolcrib(&["call", "nap", r#"{"ms":4000}"#, "--json", "--remote", &nats.url()]);
     let caller = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     worker.until(&mut wire, "inFlight", 1);
     worker.signal(Signal::TERM);
     let line: Value = serde_json::from_slice(&caller.wait_with_output().unwrap().stdout).unwrap();
-    assert_eq!(line["result"], json!({"slept": 500}), "{line}");
+    assert_eq!(line["result"], json!({"slept": 4000}), "{line}");
     assert_eq!(worker.code(), Some(143));
     let line = here.call("echo", &json!({}), &["--remote", &nats.url()]);
     assert_eq!(ended(&line).0, "upstream", "{line}");
     assert!(ended(&line).1.contains("no worker at nats://127.0.0.1"), "{line}");
+}
+
+#[test]
+fn a_worker_without_its_server_ends_when_it_is_told_to() {
+    let Some((mut nats, _there, mut worker)) = served(&[]) else { return };
+    nats.stop();
+    worker.line("is lost");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.code(), Some(143));
 }
 
 #[test]
@@ -105,8 +114,16 @@ fn a_server_that_is_gone_is_named_without_its_password() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("cannot connect to nats://127.0.0.1:1"), "{ran:?}");
     assert!(!format!("{ran:?}").contains("pass-of-ada"), "{ran:?}");
-    let ran = readers().run(&["fleet", "status", "--nats", "http://ada:pass-of-ada@127.0.0.1:1"]);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let wrong = "http://ada:pass-of-ada@127.0.0.1:1";
+    for command in [
+        &["fleet", "status", "--nats", wrong][..],
+        &["worker", "--nats", wrong],
+        &["call", "echo", "{}", "--remote", wrong],
+    ] {
+        let ran = readers().run(command);
+        assert!(ran.code == Some(1) && ran.stderr.contains("unknown scheme `http`"), "{ran:?}");
+        assert!(!format!("{ran:?}").contains("pass-of-ada"), "{ran:?}");
+    }
 }
 
 #[test]
@@ -118,8 +135,8 @@ fn a_server_that_goes_away_in_the_middle_ends_the_call_and_workers_connect_again
         "nap",
         r#"{"ms":60000}"#,
         "--json",
-        "--timeout=2s",
-        "--remote-silence=200ms",
+        "--timeout=8s",
+        "--remote-silence=2s",
         "--remote",
         &nats.url(),
     ]);

@@ -13,8 +13,14 @@ pub fn unsent_hint(runtime: &Runtime) -> Option<String> {
             flags.push(flag);
         }
     }
-    let names = unsent.iter().map(|(tool, _)| format!("`{}`", one_line(&tool.name)));
-    hint(&names.collect::<Vec<_>>(), &flags)
+    let names: Vec<_> = unsent.iter().map(|(tool, _)| format!("`{}`", one_line(&tool.name))).collect();
+    if runtime.has_workers() && !names.is_empty() {
+        let (count, named) = (counted(names.len(), "tool"), listed(&names));
+        return Some(format!(
+            "{count} hidden from the model: they may change something, and workers only read ({named})"
+        ));
+    }
+    hint(&names, &flags)
 }
 
 /// Returns the number of tools that are not sent to a model.
@@ -25,7 +31,7 @@ pub fn unsent_count(runtime: &Runtime) -> usize {
 fn unsent(runtime: &Runtime) -> impl Iterator<Item = (&Tool, &Grant)> {
     let is_open = |tool: &&Tool| matches!(runtime.availability(&tool.name), Some(Availability::Loaded));
     let grants = runtime.tools().filter(is_open).filter_map(|tool| Some((tool, runtime.grant(&tool.name)?)));
-    grants.filter(|(tool, grant)| grant.is_useless_for(tool))
+    grants.filter(|(tool, _)| runtime.is_useless(&tool.name))
 }
 
 fn hint(names: &[String], flags: &[&str]) -> Option<String> {

@@ -54,7 +54,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let settings = shared.settings()?;
     shared.sources.fetch().await?;
     shared.remote.open().await?;
-    if !shared.quiet && folder::offer(&mut shared.sources).await? == Offer::Interrupted {
+    if !shared.quiet && !shared.remote.is_named() && folder::offer(&mut shared.sources).await? == Offer::Interrupted {
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     }
     // The built-in tools alone cannot compute over a file.

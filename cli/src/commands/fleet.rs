@@ -8,9 +8,9 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use toolcrib_base::parse::duration;
 use toolcrib_base::render::{self, one_line};
-use toolcrib_workers::{FleetMember, NatsAddress, fleet};
+use toolcrib_workers::{FleetMember, fleet};
 
-use super::remote::connect;
+use super::remote::{NatsUrl, connect};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,7 +40,7 @@ enum Action {
 struct StatusArgs {
     /// NATS server, such as `nats://127.0.0.1:4222` or `tls://USER:PASSWORD@nats.example.com`
     #[arg(long, value_name = "URL")]
-    nats: NatsAddress,
+    nats: NatsUrl,
     /// Credentials file for the NATS server
     #[arg(long, value_name = "FILE")]
     nats_creds: Option<PathBuf>,
@@ -54,7 +54,7 @@ struct StatusArgs {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Action::Status(args) = args.action;
-    let connection = connect(args.nats, args.nats_creds, |_| {}).await?;
+    let connection = connect(&args.nats, args.nats_creds).await?;
     let (workers, unread) = fleet(&connection, args.wait).await.map_err(|error| anyhow!(error))?;
     if args.json {
         render::print_json(&workers.iter().map(as_json).collect::<Value>().to_string())?;

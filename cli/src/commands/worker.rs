@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, ready};
@@ -15,14 +14,14 @@ use toolcrib_base::parse::duration;
 use toolcrib_base::render::{self, Advice};
 use toolcrib_forward::host_name;
 use toolcrib_sources::options::Sources;
-use toolcrib_workers::{ConnectionEvent, NatsAddress, ServedTool, WorkerName, WorkerSettings, serve};
+use toolcrib_workers::{ServedTool, WorkerName, WorkerSettings, serve};
 
-use super::remote::connect;
+use super::remote::{NatsUrl, connect};
 
 const EXAMPLES: &str = "\
 Examples:
   toolcrib worker --nats nats://127.0.0.1:4222 --allow-read=/srv/data
-  toolcrib worker --nats tls://nats.example.com --nats-creds worker.creds --concurrency=4
+  toolcrib worker --nats tls://nats.example.com --nats-creds worker.creds
   toolcrib call fs_list_dir '{\"path\":\"/\"}' --remote nats://127.0.0.1:4222
   toolcrib fleet status --nats nats://127.0.0.1:4222
 
@@ -40,7 +39,7 @@ const NAMELESS: &str = "worker";
 pub(crate) struct Args {
     /// NATS server, such as `nats://127.0.0.1:4222` or `tls://USER:PASSWORD@nats.example.com`
     #[arg(long, value_name = "URL", help_heading = WORKER)]
-    nats: NatsAddress,
+    nats: NatsUrl,
     /// Credentials file for the NATS server
     #[arg(long, value_name = "FILE", help_heading = WORKER)]
     nats_creds: Option<PathBuf>,
@@ -58,9 +57,9 @@ pub(crate) struct Args {
 }
 
 /// Approver of a worker: no person is there to be asked.
-struct NobodyToAsk;
+struct Unattended;
 
-impl Approver for NobodyToAsk {
+impl Approver for Unattended {
     fn ask<'a>(&'a self, _: ApprovalRequest<'a>) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(ready(ApprovalAnswer::Nobody))
     }
@@ -71,31 +70,22 @@ impl Approver for NobodyToAsk {
 }
 
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    // A wrong address is an error before anything is compiled.
+    args.nats.parse()?;
     args.sources.fetch().await?;
     let runtime = args.sources.runtime_with(args.timeout, [], |builder| {
         // The caller stores a long result, if it stores any.
-        builder.approver(Arc::new(NobodyToAsk)).application("worker", Map::new()).without_results()
+        builder.approver(Arc::new(Unattended)).application("worker", Map::new()).without_results()
     })?;
     args.sources.hint_untrusted(&runtime, None);
     args.sources.prepare(&runtime, true).await?;
     let (tools, others) = served(&runtime).await;
     if tools.is_empty() {
-        let hint = "add tools that only read with `--tools`; `toolcrib list` shows the tools of a directory";
+        let hint = "add tools that only read with `--tools`, and deny none of them; `toolcrib list` shows the tools of a directory";
         return Err(Advice::new("none of the tools can be served: a worker serves tools that only read", hint).into());
     }
-    let address = args.nats.to_string();
-    let (shown, is_lost) = (address.clone(), AtomicBool::default());
-    let connection = connect(args.nats, args.nats_creds, move |event| match event {
-        ConnectionEvent::Lost => {
-            is_lost.store(true, SeqCst);
-            render::warning(&format!("the connection to {shown} is lost; trying again"));
-        }
-        ConnectionEvent::Connected if is_lost.swap(false, SeqCst) => {
-            render::aside(&format!("connected to {shown} again"));
-        }
-        ConnectionEvent::Connected => {}
-    })
-    .await?;
+    let connection = connect(&args.nats, args.nats_creds).await?;
+    let address = connection.address().to_string();
     let name = args.name.unwrap_or_else(machine).unique();
     let settings = WorkerSettings { name: name.clone(), places: args.sources.at_once(), drain: args.drain };
     let names: Vec<String> = tools.iter().map(|tool| tool.name.clone()).collect();
@@ -104,7 +94,7 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         render::aside(&format!("worker `{name}` serves {tools} at {address}: {}", render::listed(&names)));
         if others > 0 {
             let others = render::counted(others, "tool");
-            render::hint(&format!("{others} not served: a worker serves tools with a program that only read"));
+            render::hint(&format!("{others} not served: they may change something, are denied, or have no program"));
         }
     };
     let _guard = interrupt::server();
@@ -124,7 +114,7 @@ async fn served(runtime: &Runtime) -> (Vec<ServedTool>, usize) {
     let (mut served, mut others) = (Vec::new(), 0);
     for tool in runtime.tools() {
         let is_usable = matches!(runtime.availability(&tool.name), Some(Availability::Loaded | Availability::Deferred));
-        let digest = match is_usable && tool.interface.safety.is_read_only.value {
+        let digest = match is_usable && runtime.only_reads(&tool.name) {
             true => runtime.prepared_digest(&tool.name).await.ok().flatten(),
             false => None,
         };

@@ -56,7 +56,7 @@ impl Drop for AcceptedCall<'_> {
         let (client, subject) = (self.client.clone(), control(&self.worker, &self.call));
         let cancel = encode(&CallerMessage::Cancel { call: std::mem::take(&mut self.call) }, b"");
         tokio.spawn(async move {
-            // Without this message, the worker finds that nobody listens to its next sign of life.
+            // Without this message, the worker finds that its next sign of life has no receiver.
             if client.publish(subject, cancel.into()).await.is_ok() {
                 let _ = client.flush().await;
             }
@@ -139,7 +139,10 @@ async fn next<'c>(
             Err(error) => broken(format!("its name is wrong: {error}")),
         },
         (None, WorkerMessage::Refused { worker, reason, .. }) => match named(&worker) {
-            Ok(worker) => Some(AttemptEnd::Refused(worker, reason.chars().take(MAX_REASON).collect())),
+            Ok(worker) => {
+                call.accepted_by(worker.as_str());
+                Some(AttemptEnd::Refused(worker, reason.chars().take(MAX_REASON).collect()))
+            }
             Err(error) => broken(format!("its name is wrong: {error}")),
         },
         (None, WorkerMessage::Accepted { worker, version, .. }) => match (named(&worker), version) {

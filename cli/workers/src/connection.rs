@@ -14,6 +14,7 @@ use rustls::crypto::ring::default_provider;
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use crate::address::NatsAddress;
+use crate::message::{MAX_MESSAGE, MAX_REASON};
 
 /// Maximum time to connect.
 const MAX_CONNECT: Duration = Duration::from_secs(5);
@@ -27,12 +28,14 @@ const MAX_WAITING: usize = 1024;
 const MAX_CREDENTIALS: u64 = 64 << 10;
 
 /// Change of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionEvent {
     /// The connection is made again.
     Connected,
     /// The connection is lost.
     Lost,
+    /// The server reports a problem, such as a subject that the user may not use.
+    Problem(String),
 }
 
 /// Credentials file: a JWT and the seed of a key.
@@ -64,6 +67,16 @@ pub enum ConnectFailure {
         path: PathBuf,
         /// Reason.
         reason: String,
+    },
+    /// The server takes only shorter messages than the protocol has.
+    #[error("{address} takes messages of at most {max} bytes, and {needed} are needed")]
+    SmallPayload {
+        /// Address without its password.
+        address: String,
+        /// Setting `max_payload` of the server.
+        max: usize,
+        /// Bytes of the longest message.
+        needed: usize,
     },
     /// TLS is not available.
     #[error("cannot use TLS: {0}")]
@@ -100,12 +113,17 @@ impl Connection {
                 match event {
                     Event::Connected => changed(ConnectionEvent::Connected),
                     Event::Disconnected => changed(ConnectionEvent::Lost),
+                    Event::ServerError(error) => {
+                        changed(ConnectionEvent::Problem(error.to_string().chars().take(MAX_REASON).collect()));
+                    }
                     _ => {}
                 }
                 ready(())
             })
-            .tls_client_config(tls()?)
             .require_tls(address.is_encrypted());
+        if address.is_encrypted() {
+            options = options.tls_client_config(tls()?);
+        }
         if let Some((user, password)) = address.user() {
             options = match password.is_empty() {
                 true => options.token(user.clone()),
@@ -123,6 +141,10 @@ impl Connection {
             }
             _ => ConnectFailure::Unreachable { address: address.to_string(), reason: error.to_string() },
         })?;
+        let (max, needed) = (client.server_info().max_payload, MAX_MESSAGE);
+        if max < needed {
+            return Err(ConnectFailure::SmallPayload { address: address.to_string(), max, needed });
+        }
         Ok(Self { client, address })
     }
 

@@ -17,6 +17,8 @@ use crate::report;
 use crate::statistics::{CallEnd, Statistics};
 use crate::subject::{WorkerName, control};
 
+/// Owner of the approvals, results and stored values of all calls at a worker.
+const OWNER: &str = "worker";
 /// Maximum time between the acceptance of a call and its start.
 const MAX_START: Duration = Duration::from_secs(5);
 /// Maximum bytes of the arguments.
@@ -90,7 +92,8 @@ impl Job {
         let arguments = self.arguments(&mut caller).await?;
         let until = accepted + Duration::from_millis(self.offer.deadline_ms).min(MAX_DEADLINE);
         let (sender, mut progress) = mpsc::channel(1);
-        let session = self.runtime.full_session();
+        // Approvals and stored values of this machine belong to others.
+        let session = self.runtime.owned_session(OWNER);
         session.watched_by(Arc::new(ProgressForwarder(sender)));
         let mut call = ToolCall::new(&self.offer.call, &self.offer.tool, arguments);
         call.trace = self.offer.trace.as_deref().and_then(TraceContext::parse);
@@ -101,7 +104,7 @@ impl Job {
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is at once.
         alive.tick().await;
-        let (mut unheard, mut shown) = (0, None::<Instant>);
+        let (mut unheard, mut came_back, mut shown) = (0, false, None::<Instant>);
         let result = loop {
             tokio::select! {
                 biased;
@@ -109,7 +112,7 @@ impl Job {
                 message = caller.next() => match message {
                     None => return Err(Abandoned::Closed),
                     Some(message) if message.status == Some(StatusCode::NO_RESPONDERS) => {
-                        unheard += 1;
+                        (unheard, came_back) = (unheard + 1, true);
                         if unheard >= MAX_UNHEARD {
                             return Err(Abandoned::ByCaller);
                         }
@@ -124,7 +127,13 @@ impl Job {
                     self.answer(&report::write_error(ToolError::new(Outcome::Deadline, why))).await;
                     return Ok(CallEnd::Answered);
                 }
-                _ = alive.tick() => self.show_life(&subject).await,
+                _ = alive.tick() => {
+                    // The last sign was received.
+                    if !std::mem::take(&mut came_back) {
+                        unheard = 0;
+                    }
+                    self.show_life(&subject).await;
+                }
                 Some((done, total)) = progress.recv() => {
                     if shown.is_none_or(|shown| shown.elapsed() >= MIN_PROGRESS) {
                         shown = Some(Instant::now());
@@ -175,7 +184,7 @@ impl Job {
         }
     }
 
-    /// Shows that the call runs. The server reports to the subject of the call if nobody receives it.
+    /// Shows that the call runs. The server reports to the subject of the call if it has no receiver.
     async fn show_life(&self, subject: &str) {
         let message = encode(&WorkerMessage::Alive { call: self.offer.call.clone() }, b"");
         let _ = self.client.publish_with_reply(self.inbox.clone(), subject.to_owned(), message.into()).await;

@@ -10,6 +10,8 @@ pub(crate) const VERSION: u32 = 1;
 pub(crate) const MAX_HEAD: usize = 8 << 10;
 /// Maximum bytes of a value in one message.
 pub(crate) const MAX_PART: usize = 128 << 10;
+/// Maximum bytes of a message.
+pub(crate) const MAX_MESSAGE: usize = MAX_HEAD + 1 + MAX_PART;
 /// Maximum characters of a reason in a message.
 pub(crate) const MAX_REASON: usize = 1024;
 
@@ -116,8 +118,13 @@ pub(crate) fn encode(head: &impl Serialize, part: &[u8]) -> Vec<u8> {
 /// The reason why it is no message.
 pub(crate) fn decode<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Result<(T, &'a [u8]), String> {
     let (head, part) = split(message)?;
-    let head = from_slice(head).map_err(|error| error.to_string())?;
+    let head = from_slice(head).map_err(|error| unknown_message(&error))?;
     Ok((head, part))
+}
+
+/// Describes a line that is no message, without words of its sender.
+fn unknown_message(error: &serde_json::Error) -> String {
+    format!("its line is no message of version {VERSION}, at column {}", error.column())
 }
 
 /// Reads an offer.
@@ -131,23 +138,19 @@ pub(crate) fn decode_offer(message: &[u8]) -> Result<Offer, String> {
         version: u32,
     }
     let (head, part) = split(message)?;
-    let Versioned { version } = from_slice(head).map_err(|error| error.to_string())?;
+    let Versioned { version } = from_slice(head).map_err(|error| unknown_message(&error))?;
     if version != VERSION {
         return Err(format!("version {version} of the messages is unknown: this worker has version {VERSION}"));
     }
     if !part.is_empty() {
         return Err("an offer has nothing after its line".to_owned());
     }
-    from_slice(head).map_err(|error| error.to_string())
+    from_slice(head).map_err(|error| unknown_message(&error))
 }
 
 fn split(message: &[u8]) -> Result<(&[u8], &[u8]), String> {
-    if message.len() > MAX_HEAD + 1 + MAX_PART {
-        return Err(format!(
-            "a message has {} bytes, more than the {} allowed",
-            message.len(),
-            MAX_HEAD + 1 + MAX_PART
-        ));
+    if message.len() > MAX_MESSAGE {
+        return Err(format!("a message has {} bytes, more than the {} allowed", message.len(), MAX_MESSAGE));
     }
     let end = message.iter().take(MAX_HEAD + 1).position(|byte| *byte == b'\n');
     let end = end.ok_or_else(|| format!("the line of a message has no end within {MAX_HEAD} bytes"))?;

@@ -65,10 +65,6 @@ impl NatsWorkers {
             let end = attempt(&self.connection.client, &subject, self.silence, &call).await;
             let (why, patience) = match end {
                 AttemptEnd::Answer(answer) => return Ok(answer),
-                AttemptEnd::Refused(worker, reason) => {
-                    let why = format!("the worker `{worker}` refuses the call: {reason}");
-                    return Err(ToolError::new(Outcome::Denied, why));
-                }
                 AttemptEnd::Broken(worker, why) => return Err(broken(worker.as_ref(), &why)),
                 AttemptEnd::TooLarge(worker, bytes) => {
                     let why = format!(
@@ -85,6 +81,11 @@ impl NatsWorkers {
                     attempts.asked += 1;
                     attempts.busy.insert(worker.to_string());
                     (attempts.all_busy(call.tool), begun + MAX_BUSY)
+                }
+                // Another worker may have another version.
+                AttemptEnd::Refused(worker, reason) => {
+                    let why = format!("the worker `{worker}` refuses the call: {reason}");
+                    (ToolError::new(Outcome::Denied, why), begun + MAX_ABSENT)
                 }
                 AttemptEnd::NoWorker => (self.absent(&call), begun + MAX_ABSENT),
                 AttemptEnd::Lost(worker) => {

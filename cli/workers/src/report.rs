@@ -106,7 +106,8 @@ fn serialized(report: &Report) -> Vec<u8> {
 ///
 /// The reason why it is no report.
 pub(crate) fn read(bytes: &[u8]) -> Result<WorkerAnswer, String> {
-    let report: Report = serde_json::from_slice(bytes).map_err(|error| format!("no report: {error}"))?;
+    let report: Report =
+        serde_json::from_slice(bytes).map_err(|error| format!("no report, at column {}", error.column()))?;
     let outcome = Outcome::ALL.into_iter().find(|outcome| outcome.as_str() == report.outcome);
     let outcome = outcome.ok_or_else(|| "a report has an unknown outcome".to_owned())?;
     if report.media.len() > MAX_MEDIA {

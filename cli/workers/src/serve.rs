@@ -9,6 +9,7 @@ use futures::StreamExt as _;
 use futures::stream::{SelectAll, select_all};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use toolcrib::Runtime;
 
 use crate::connection::Connection;
@@ -20,6 +21,9 @@ use crate::subject::{QUEUE, WorkerName, is_call, is_inbox, offers};
 
 /// Maximum number of tools that a worker serves.
 pub(crate) const MAX_TOOLS: usize = 4096;
+
+/// Maximum time to tell the server that this worker ends.
+const MAX_LAST: Duration = Duration::from_secs(1);
 
 /// Tool that a worker serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,34 +115,41 @@ pub async fn serve(
     };
     let mut offered: SelectAll<Subscriber> = select_all(subscriptions);
     let mut stop = std::pin::pin!(stop);
+    let mut until: Option<Instant> = None;
     loop {
+        let ended = until.unwrap_or_else(Instant::now);
         tokio::select! {
             biased;
             () = &mut stop, if !worker.is_draining => {
                 worker.is_draining = true;
-                for subscription in offered.iter_mut() {
-                    // What the server has sent before it knows of this still arrives, and is answered.
-                    let _ = subscription.drain().await;
-                }
-                if offered.is_empty() {
+                until = Some(Instant::now() + settings.drain);
+                let drain = async {
+                    for subscription in offered.iter_mut() {
+                        // What the server has sent before it knows of this still arrives, and is answered.
+                        let _ = subscription.drain().await;
+                    }
+                };
+                let is_sent = timeout(MAX_LAST, drain).await.is_ok();
+                if offered.is_empty() || !is_sent || !worker.connection.is_connected() {
                     break;
                 }
             }
+            () = sleep_until(ended), if until.is_some() => break,
+            Some(_) = worker.jobs.join_next(), if !worker.jobs.is_empty() => {}
             message = offered.next() => match message {
                 Some(message) => worker.take(message).await,
                 None if worker.is_draining => break,
                 None => return Err(ServeError::Closed("the subscriptions have ended".to_owned())),
             },
-            Some(_) = worker.jobs.join_next(), if !worker.jobs.is_empty() => {}
             Some(question) = questions.next() => service.answer(&client, &question).await,
         }
     }
     let rest = async { while worker.jobs.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(settings.drain, rest).await;
+    let _ = timeout_at(until.unwrap_or_else(Instant::now), rest).await;
     let stopped = worker.jobs.len();
     worker.jobs.shutdown().await;
     // The last reports are sent, if the server is there.
-    let _ = tokio::time::timeout(Duration::from_secs(1), client.flush()).await;
+    let _ = timeout(MAX_LAST, client.flush()).await;
     Ok(stopped)
 }
 

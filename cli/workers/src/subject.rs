@@ -66,9 +66,9 @@ pub(crate) fn control(worker: &WorkerName, call: &str) -> String {
     format!("{START}.control.{worker}.{call}")
 }
 
-/// Returns `true` if a worker may answer to a subject that a stranger named: the protocol and the server have others.
+/// Returns `true` if a worker may answer to a subject that a stranger named: other programs listen to other subjects.
 pub(crate) fn is_inbox(subject: &str) -> bool {
-    !subject.starts_with("toolcrib.") && !subject.starts_with('$')
+    subject.starts_with("_INBOX.")
 }
 
 /// Creates the identifier for one attempt.
@@ -127,8 +127,10 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_answers_to_no_subject_of_the_protocol() {
+    fn a_worker_answers_to_inboxes_alone() {
         assert!(is_inbox("_INBOX.x.y"));
-        assert!(!is_inbox("toolcrib.v1.call.x.y") && !is_inbox("$SRV.PING") && !is_inbox("$JS.API"));
+        for other in ["toolcrib.v1.call.x.y", "$SRV.PING", "$JS.API", "orders.new", "_INBOX", ""] {
+            assert!(!is_inbox(other), "{other}");
+        }
     }
 }

@@ -156,12 +156,12 @@ fn size(one: &StoredApproval) -> usize {
 }
 
 fn too_many(one: &StoredApproval) -> io::Error {
-    let whose = match one.client.as_ref().or(one.owner.as_ref()) {
+    let client = match one.client.as_ref().or(one.owner.as_ref()) {
         Some(client) => format!("`{client}`"),
-        None => "clients without a token".to_owned(),
+        None => "local users and clients without a token".to_owned(),
     };
     io::Error::other(format!(
-        "the permanent approvals of {whose} would take more than {MAX_OWNER_BYTES} bytes; remove some of them first"
+        "the permanent approvals of {client} would take more than {MAX_OWNER_BYTES} bytes; remove some with `toolcrib approvals remove`"
     ))
 }
 

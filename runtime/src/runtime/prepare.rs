@@ -90,6 +90,7 @@ impl Builder {
         let places = self.limits_of_calls().places_of(&tool.name);
         let mut ready = PreparedTool::new(input, grant, limits, places);
         (ready.disabled, ready.deferred, ready.masks, ready.only_reads) = (disabled, deferred, masks, only_reads);
+        ready.is_elsewhere = self.workers.is_some() && tool.body.has_program();
         Ok(ready)
     }
 

@@ -27,6 +27,24 @@ impl Builder {
 }
 
 impl Runtime {
+    /// Returns `true` for a tool that only reads by its definition or by the imports of its program, whatever it is granted: only such
+    /// tools can be called at workers.
+    pub fn only_reads(&self, name: &str) -> bool {
+        self.pipeline.registry.index(name).is_some_and(|at| self.pipeline.at(at).prepared.only_reads)
+    }
+
+    /// Returns `true` if a model is not shown a tool because its calls cannot serve their purpose: under its
+    /// [grant](crate::policy::Grant::is_useless_for), or at workers, where it must only read.
+    pub fn is_useless(&self, name: &str) -> bool {
+        let at = self.pipeline.registry.index(name);
+        at.is_some_and(|at| self.pipeline.at(at).prepared.is_useless(self.pipeline.at(at).tool))
+    }
+
+    /// Returns `true` if calls run at [workers](Builder::workers).
+    pub fn has_workers(&self) -> bool {
+        self.pipeline.workers.is_some()
+    }
+
     /// Prepares a tool as [`Runtime::prepare`] does, and returns the digest of the program or script that its calls run, as
     /// `sha256:HEX`; `None` for a tool that has neither.
     ///

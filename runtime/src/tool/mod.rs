@@ -260,6 +260,11 @@ impl Builtin {
 }
 
 impl Body {
+    /// Returns `true` for a program or a script, which another process can run as well.
+    pub(crate) fn has_program(&self) -> bool {
+        matches!(self, Self::Command { .. } | Self::Rich(_) | Self::Typed(_) | Self::Script(_))
+    }
+
     /// Returns the path of the program, if the tool has one.
     pub fn program(&self) -> Option<&Path> {
         match self {

@@ -21,9 +21,9 @@ const MAX_EQUAL: usize = 20;
 const GAP: usize = 2;
 /// Maximum characters of a value in a record.
 const MAX_VALUE: usize = 400;
-/// Cells without a value, which a record leaves out.
-/// Minimum width of a terminal with texts beside their labels, in columns.
+/// Minimum width of a terminal whose texts follow their labels on the same line, in columns.
 const MIN_WIDE: usize = 60;
+/// Cells without a value, which a record leaves out.
 const EMPTY: [&str; 3] = ["", "-", "nothing"];
 
 /// Formats rows of inert cells under headings for standard output.

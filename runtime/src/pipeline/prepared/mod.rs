@@ -66,6 +66,9 @@ impl<'p> ToolEntry<'p> {
         let Self { tool, prepared, .. } = *self;
         let definition = recorder.is_logged().then(|| prepared.definition(tool));
         recorder.resolved(tool, &prepared.grant, &prepared.input, definition);
+        if prepared.is_elsewhere {
+            recorder.forget_grant();
+        }
     }
 }
 
@@ -81,6 +84,8 @@ pub(crate) struct PreparedTool {
     pub(crate) deferred: bool,
     /// `true` if the tool only reads, whatever is granted to it: by its definition, or by the imports of its program.
     pub(crate) only_reads: bool,
+    /// `true` if its calls run at workers, with their grants.
+    pub(crate) is_elsewhere: bool,
     /// Masks of its answers.
     pub(crate) masks: Redactions,
     /// Places for concurrent calls of the tool.
@@ -146,6 +151,7 @@ impl PreparedTool {
             disabled: None,
             deferred: false,
             only_reads: false,
+            is_elsewhere: false,
             masks: Redactions::default(),
             places,
             asides: Semaphore::new(MAX_ASIDE),
@@ -163,7 +169,12 @@ impl PreparedTool {
 
     /// Returns `true` if calls of `tool`, which is this state's tool, can succeed.
     pub(crate) fn is_useful(&self, tool: &Tool) -> bool {
-        self.is_callable() && !self.grant.is_useless_for(tool)
+        self.is_callable() && !self.is_useless(tool)
+    }
+
+    /// Returns `true` if no call of `tool`, which is this state's tool, can serve its purpose.
+    pub(crate) fn is_useless(&self, tool: &Tool) -> bool {
+        if self.is_elsewhere { !self.only_reads } else { self.grant.is_useless_for(tool) }
     }
 
     /// Returns the reason why the program cannot run, if its compilation found one.

@@ -21,6 +21,9 @@ use super::epilogue::finish;
 use super::parts::show_while;
 use super::{Answer, Finished};
 
+/// Name of a worker that stated none, in labels.
+const NAMELESS: &str = "unknown";
+
 /// Runs a scheduled call at a worker.
 ///
 /// # Errors
@@ -47,8 +50,9 @@ pub(crate) async fn run_at_worker(
     let worker = reports.accepted.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(worker) = &worker {
         recorder.set_worker(worker);
-        mark(worker, recorder);
     }
+    // Also a worker that did not accept the call may have chosen words of the error.
+    mark(worker.as_deref().unwrap_or(NAMELESS), recorder);
     let late = || ToolError::new(Outcome::Deadline, "no worker answered the call in time");
     let answer = ended?.unwrap_or_else(|_| Err(late()));
     let counted = answer.and_then(|answer| {

@@ -73,7 +73,7 @@ impl Session {
                 Body::Builtin(Builtin::TaskPoll | Builtin::TaskAwait) if !has_tasks => {}
                 _ if !callable || !self.pipeline.shows(tool) => {}
                 _ if prepared.deferred && !self.memory.has_loaded(index) => has_hidden = true,
-                _ if !self.memory.has_loaded(index) && prepared.grant.is_useless_for(tool) => {}
+                _ if !self.memory.has_loaded(index) && prepared.is_useless(tool) => {}
                 body => {
                     has_tasks |= matches!(body, Body::Script(script) if script.background);
                     shown.push(tool);

@@ -154,9 +154,7 @@ impl Pipeline {
 
     /// Returns the workers that run the calls of a tool; `None` if they run in this process.
     pub(crate) fn workers_of(&self, tool: &Tool) -> Option<&dyn Workers> {
-        let workers = self.workers.as_deref()?;
-        let has_program = matches!(tool.body, Body::Command { .. } | Body::Rich(_) | Body::Typed(_) | Body::Script(_));
-        has_program.then_some(workers)
+        self.workers.as_deref().filter(|_| tool.body.has_program())
     }
 
     /// Returns `true` if any tool can claim calls.
