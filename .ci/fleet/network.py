@@ -4,7 +4,7 @@ The switch is in a network namespace of the check, which a check enters by `ente
 the processes.
 """
 
-import glob, json, os, pathlib, shutil, signal, subprocess, sys, time, urllib.parse, urllib.request
+import glob, json, os, pathlib, shutil, signal, socket, subprocess, sys, time, urllib.parse, urllib.request
 
 from fleet import not_tried
 
@@ -73,10 +73,6 @@ class Remote:
 
     def plug_in(self):
         ip("link", "set", self.port, "up")
-
-    def delay(self, milliseconds):
-        """Delays every packet to and from this machine."""
-        subprocess.run(["tc", "qdisc", "add", "dev", self.port, "root", "netem", "delay", f"{milliseconds}ms"], check=True)
 
 
 class Certificates:
@@ -179,6 +175,14 @@ class Balancer:
         log = open(self.folder / "log", "ab")
         command = self.machine.command(["haproxy", "-q", "-db", "-f", f"{self.folder}/haproxy.cfg"])
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        until = time.time() + 30
+        while True:
+            try:
+                return socket.create_connection((self.address, self.port), timeout=5).close()
+            except OSError:
+                if time.time() > until:
+                    raise
+                time.sleep(0.05)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{WorkerProcess, ended, readers, served};
 use crate::nats::Nats;
+use crate::permissions::terminal::Terminal;
 
 #[test]
 fn a_tool_that_may_change_something_is_refused_before_anything_is_sent() {
@@ -34,6 +35,21 @@ fn a_rule_of_the_worker_refuses_and_the_message_names_the_worker() {
         assert!(ended(&line).1.contains(&worker.name) && ended(&line).1.contains(why), "{line}");
         assert_eq!(there.records()[0]["outcome"], "denied");
     }
+}
+
+#[test]
+fn permanent_approvals_of_the_workers_machine_do_not_count() {
+    let Some(nats) = Nats::start() else { return };
+    let (there, rule) = (readers(), "--ask-tool=echo");
+    let mut terminal = Terminal::start(there.toolcrib(&["call", "echo", "{}", rule]));
+    terminal.question();
+    terminal.types("a");
+    assert_eq!(terminal.end().code, Some(0));
+    let line = there.call("echo", &json!({}), &[rule]);
+    assert_eq!(line["receipt"]["decision"]["reason"], "always", "{line}");
+    let _worker = WorkerProcess::start(&there, &nats.url(), &[rule]);
+    let line = readers().call("echo", &json!({}), &["--remote", &nats.url()]);
+    assert_eq!(ended(&line).0, "denied", "{line}");
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::subject::{WorkerName, offers};
 pub(crate) const DEFAULT_SILENCE: Duration = Duration::from_secs(5);
 /// Maximum time to look for a worker with a free place.
 const MAX_BUSY: Duration = Duration::from_secs(10);
-/// Maximum time to look for a worker of the tool: one may be connecting again.
-const MAX_ABSENT: Duration = Duration::from_secs(3);
+/// Maximum time to look for a worker of the tool while the server answers: one may be connecting again.
+const MAX_ABSENT: Duration = Duration::from_secs(5);
 /// Maximum number of lost workers.
 const MAX_LOST: u32 = 8;
 /// Pauses between two attempts: the first, and the longest.
@@ -61,8 +61,13 @@ impl NatsWorkers {
             return Err(ToolError::new(Outcome::BadComponent, why));
         };
         let (begun, mut attempts, mut reason) = (Instant::now(), Attempts::default(), None);
+        // Workers connect again a moment after the server is back.
+        let mut reached = begun;
         loop {
             let end = attempt(&self.connection.client, &subject, self.silence, &call).await;
+            if !self.connection.is_connected() || matches!(end, AttemptEnd::Lost(_) | AttemptEnd::Unsent(_)) {
+                reached = Instant::now();
+            }
             let (why, patience) = match end {
                 AttemptEnd::Answer(answer) => return Ok(answer),
                 AttemptEnd::Broken(worker, why) => return Err(broken(worker.as_ref(), &why)),
@@ -87,7 +92,7 @@ impl NatsWorkers {
                     let why = format!("the worker `{worker}` refuses the call: {reason}");
                     (ToolError::new(Outcome::Denied, why), begun + MAX_ABSENT)
                 }
-                AttemptEnd::NoWorker => (self.absent(&call), begun + MAX_ABSENT),
+                AttemptEnd::NoWorker => (self.absent(&call), reached + MAX_ABSENT),
                 AttemptEnd::Lost(worker) => {
                     attempts.lost += 1;
                     attempts.last_lost = worker.or(attempts.last_lost.take());

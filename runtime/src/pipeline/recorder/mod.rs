@@ -225,11 +225,6 @@ impl<'p> CallRecorder<'p> {
         self.emit(EventKind::Resolved);
     }
 
-    /// Removes the grant from the record: the call runs elsewhere, with another one.
-    pub(crate) fn forget_grant(&mut self) {
-        self.note(|receipt| (receipt.env_keys, receipt.granted, receipt.denied) = Default::default());
-    }
-
     /// Returns `true` if an observer or a template of the tool's definition shows the arguments.
     pub(crate) fn shows_arguments(&self) -> bool {
         let rendering = self.tool.map(|tool| &tool.interface.rendering);

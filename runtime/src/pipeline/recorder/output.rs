@@ -55,6 +55,11 @@ impl CallRecorder<'_> {
         self.note(|receipt| receipt.parent = parent.map(str::to_owned));
     }
 
+    /// Removes the grant from the record: the call runs elsewhere, with another one.
+    pub(crate) fn forget_grant(&mut self) {
+        self.note(|receipt| (receipt.env_keys, receipt.granted, receipt.denied) = Default::default());
+    }
+
     /// Records the worker that runs the call.
     pub(crate) fn set_worker(&mut self, worker: &str) {
         self.note(|receipt| receipt.worker = Some(worker.to_owned()));
