@@ -85,7 +85,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = INSTEAD)]
     capabilities: bool,
     /// Print the settings and the source of each, with the key masked
-    #[arg(long, help_heading = INSTEAD)]
+    #[arg(long, hide = true, help_heading = INSTEAD)]
     print_config: bool,
 
     /// With --json, read the answers to `permission_asked` events from standard input, one JSON object a line

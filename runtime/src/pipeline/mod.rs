@@ -150,20 +150,19 @@ impl Pipeline {
         recorder: &mut CallRecorder<'p>,
     ) -> Result<String, ToolError> {
         recorder.usage.flow.start();
-        let workers = self.workers_of(execution.tool);
-        let credentials = match workers {
-            None => stage::credentials(self, execution.prepared, scope, recorder).await?,
-            // Secrets do not leave this machine: a worker has its own.
-            Some(_) => None,
+        // Secrets do not leave this machine: a worker has its own.
+        let credentials = if execution.prepared.is_elsewhere {
+            None
+        } else {
+            stage::credentials(self, execution.prepared, scope, recorder).await?
         };
         let scheduled = stage::schedule(self, execution, checked, scope, recorder).await?;
         let (until, is_shortened) = (scheduled.until, scheduled.is_shortened);
-        let ended = match workers {
-            None => run::run(self, execution, (checked, credentials.as_ref()), scheduled, scope, recorder).await,
-            Some(workers) => {
-                let run = run::run_at_worker((self, workers), execution, checked, scheduled, scope, recorder);
-                Box::pin(run).await
-            }
+        let ended = if let Some(workers) = self.workers_of(execution.tool) {
+            let run = run::run_at_worker((self, workers), execution, checked, scheduled, scope, recorder);
+            Box::pin(run).await
+        } else {
+            run::run(self, execution, (checked, credentials.as_ref()), scheduled, scope, recorder).await
         };
         let answer = match ended {
             Ok(Finished::Tool(answer)) => stage::map(self, execution, answer, until, recorder).await,

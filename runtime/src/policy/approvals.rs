@@ -261,7 +261,9 @@ mod tests {
         assert!(file.add(&of(4)).unwrap_err().to_string().ends_with(reason));
         assert_eq!(file.read().unwrap(), stored);
         fs::remove_file(file.path()).unwrap();
-        assert!(file.add(&approval(&"t".repeat(1 << 20))).unwrap_err().to_string().ends_with("some of them first"));
+        assert!(
+            file.add(&approval(&"t".repeat(1 << 20))).unwrap_err().to_string().ends_with("`toolcrib approvals remove`")
+        );
         assert!(file.read().unwrap().is_empty(), "a file that could not be read again is not written");
     }
 
