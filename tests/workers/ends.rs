@@ -135,7 +135,7 @@ fn a_server_that_goes_away_in_the_middle_ends_the_call_and_workers_connect_again
         "nap",
         r#"{"ms":60000}"#,
         "--json",
-        "--timeout=8s",
+        "--timeout=15s",
         "--remote-silence=2s",
         "--remote",
         &nats.url(),

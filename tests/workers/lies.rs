@@ -155,6 +155,26 @@ fn an_answer_of_a_worker_passes_the_checks_for_the_answer_of_a_tool() {
 }
 
 #[test]
+fn a_worker_takes_no_arguments_beyond_its_limit() {
+    let Some((nats, there, worker)) = super::served(&[]) else { return };
+    let digest = toolcrib::source::digest(&std::fs::read(there.path("tools/bin/echo.wasm")).unwrap());
+    let mut wire = nats.wire();
+    wire.subscribe("_INBOX.caller", "");
+    let call = "1".repeat(32);
+    let offer = json!({"version": 1, "call": call, "tool": "echo", "digest": digest, "deadlineMs": 60_000, "silenceMs": 60_000});
+    let subject = format!("toolcrib.v1.call.{}.echo", digest.trim_start_matches("sha256:"));
+    wire.publish(&subject, "_INBOX.caller", format!("{offer}\n").as_bytes());
+    assert_eq!(wire.next().head()["kind"], "accepted");
+    let start = json!({"kind": "start", "call": call, "bytes": (16 << 20) + 1});
+    let control = format!("toolcrib.v1.control.{}.{call}", worker.name);
+    wire.publish(&control, "", format!("{start}\n{}", "x".repeat(128 << 10)).as_bytes());
+    let answer = wire.next();
+    let text = String::from_utf8_lossy(&answer.payload).into_owned();
+    assert!(answer.head()["kind"] == "answer" && text.contains("more than the 16777216 allowed"), "{text}");
+    assert!(there.records().is_empty(), "nothing has run");
+}
+
+#[test]
 fn a_worker_refuses_an_offer_of_another_version_or_for_another_tool() {
     let Some((nats, _there, worker)) = super::served(&[]) else { return };
     let program = std::fs::read(crate::crib::guest("echo")).unwrap();

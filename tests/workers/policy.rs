@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{WorkerProcess, ended, readers, served};
+use crate::mcp::Client;
 use crate::nats::Nats;
 use crate::permissions::terminal::Terminal;
 
@@ -35,6 +36,17 @@ fn a_rule_of_the_worker_refuses_and_the_message_names_the_worker() {
         assert!(ended(&line).1.contains(&worker.name) && ended(&line).1.contains(why), "{line}");
         assert_eq!(there.records()[0]["outcome"], "denied");
     }
+}
+
+#[test]
+fn a_client_is_shown_the_tools_that_run_at_workers_alone() {
+    let Some(nats) = Nats::start() else { return };
+    let mut client = Client::initialized(&readers(), &["--remote", &nats.url()], &json!({}));
+    let listed = client.ask("tools/list", &json!({}));
+    let mut names: Vec<_> =
+        listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["big_result", "echo", "file_io", "nap", "read_result"], "`change` may change something");
 }
 
 #[test]

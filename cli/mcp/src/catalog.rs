@@ -191,7 +191,9 @@ pub(super) fn is_callable(runtime: &Runtime, tool: &Tool) -> bool {
         runtime.availability(&tool.name),
         None | Some(Availability::Disabled { .. } | Availability::Unusable { .. })
     );
-    is_open && tool.interface.discovery.schema_visibility.value != Visibility::Internal
+    // With workers, only tools that only read are called.
+    let is_refused = runtime.has_workers() && runtime.is_useless(&tool.name);
+    is_open && !is_refused && tool.interface.discovery.schema_visibility.value != Visibility::Internal
 }
 
 /// Describes a tool for clients; `None`, with a warning, if its schema cannot be stated.

@@ -16,6 +16,8 @@ const MAX_WORKERS: usize = 1000;
 const MAX_ANSWERS: usize = 4 * MAX_WORKERS;
 /// Maximum bytes of an answer.
 const MAX_BYTES: usize = 1 << 20;
+/// Maximum bytes of all answers together.
+const MAX_ALL_BYTES: usize = 32 << 20;
 /// Maximum characters in a version or a tool's name.
 const MAX_TEXT: usize = 256;
 
@@ -58,15 +60,16 @@ pub async fn fleet(connection: &Connection, time: Duration) -> Result<(Vec<Fleet
     let question = format!("$SRV.STATS.{SERVICE}");
     client.publish_with_reply(question, inbox, "".into()).await.map_err(|error| failed(&error))?;
     let until = Instant::now() + time;
-    let (mut workers, mut unread) = (BTreeMap::new(), 0);
+    let (mut workers, mut unread, mut bytes) = (BTreeMap::new(), 0, 0);
     for _ in 0..MAX_ANSWERS {
         let Ok(Some(answer)) = timeout_at(until.into(), answers.next()).await else { break };
         // Without any worker, the server answers at once.
         if answer.status.is_some() {
             break;
         }
+        bytes += answer.payload.len();
         match member(&answer.payload) {
-            Some(member) if workers.len() < MAX_WORKERS => {
+            Some(member) if workers.len() < MAX_WORKERS && bytes <= MAX_ALL_BYTES => {
                 workers.insert(member.worker.to_string(), member);
             }
             _ => unread += 1,

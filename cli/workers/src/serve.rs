@@ -87,16 +87,12 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<usize, ServeError> {
     let closed = |error: &dyn std::error::Error| ServeError::Closed(error.to_string());
-    if tools.len() > MAX_TOOLS {
-        return Err(ServeError::TooMany(tools.len()));
-    }
     let client = connection.client.clone();
-    let (mut subjects, mut subscriptions) = (HashSet::new(), Vec::with_capacity(tools.len()));
-    for tool in &tools {
-        let subject = offers(&tool.digest, &tool.name).ok_or_else(|| ServeError::Tool(tool.name.clone()))?;
+    let subjects = subjects(&tools)?;
+    let mut subscriptions = Vec::with_capacity(subjects.len());
+    for subject in &subjects {
         let offered = client.queue_subscribe(subject.clone(), QUEUE.to_owned()).await;
         subscriptions.push(offered.map_err(|error| closed(&error))?);
-        subjects.insert(subject);
     }
     let statistics = Arc::new(Statistics::default());
     let service = Service::new(settings.name.clone(), &tools, settings.places, statistics.clone());
@@ -151,6 +147,20 @@ pub async fn serve(
     // The last reports are sent, if the server is there.
     let _ = timeout(MAX_LAST, client.flush()).await;
     Ok(stopped)
+}
+
+/// Returns the subjects for offers of tools.
+///
+/// # Errors
+///
+/// There are too many tools, or one cannot be offered.
+fn subjects(tools: &[ServedTool]) -> Result<HashSet<String>, ServeError> {
+    if tools.len() > MAX_TOOLS {
+        return Err(ServeError::TooMany(tools.len()));
+    }
+    let subject =
+        |tool: &ServedTool| offers(&tool.digest, &tool.name).ok_or_else(|| ServeError::Tool(tool.name.clone()));
+    tools.iter().map(subject).collect()
 }
 
 impl Worker {
@@ -223,4 +233,21 @@ fn call_of(payload: &[u8]) -> String {
     let line = payload.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let called = serde_json::from_slice::<Called>(line.get(..crate::message::MAX_HEAD).unwrap_or(line));
     called.ok().map(|called| called.call).filter(|call| is_call(call)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_serves_a_bounded_number_of_tools_that_can_be_offered() {
+        let digest = format!("sha256:{}", "0a".repeat(32));
+        let tools = |count: usize| -> Vec<ServedTool> {
+            (0..count).map(|at| ServedTool { name: format!("t{at}"), digest: digest.clone() }).collect()
+        };
+        assert_eq!(subjects(&tools(MAX_TOOLS)).map(|subjects| subjects.len()), Ok(MAX_TOOLS));
+        assert_eq!(subjects(&tools(MAX_TOOLS + 1)), Err(ServeError::TooMany(MAX_TOOLS + 1)));
+        let nameless = ServedTool { name: String::new(), digest };
+        assert_eq!(subjects(&[nameless]), Err(ServeError::Tool(String::new())));
+    }
 }

@@ -12,7 +12,7 @@ mod system;
 
 pub use lock::FileLock;
 pub use system::{
-    Options, check_file, create_folder, open_linked, options, persist, persist_new, refuse_shared,
+    Options, check_file, create_folder, is_file_at, open_linked, options, persist, persist_new, refuse_shared,
     refuse_shared_target, rename, temporary,
 };
 
@@ -31,6 +31,19 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn a_file_that_was_removed_or_replaced_is_not_the_one_at_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let new = || temporary(tempfile::Builder::new().prefix("x-"), folder.path()).unwrap();
+        let first = persist_new(new(), &path).unwrap();
+        assert!(is_file_at(&first, &path));
+        std::fs::rename(&path, folder.path().join("other")).unwrap();
+        assert!(!is_file_at(&first, &path));
+        let second = persist_new(new(), &path).unwrap();
+        assert!(is_file_at(&second, &path) && !is_file_at(&first, &path));
+    }
 
     #[test]
     fn a_new_file_is_private_keeps_its_name_and_replaces_none_unasked() {

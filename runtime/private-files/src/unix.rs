@@ -22,6 +22,14 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(without_trailing_slash(folder))
 }
 
+/// Returns `true` if an open file is still the one at a path.
+pub fn is_file_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), path.metadata()) {
+        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
 /// Refuses a path that is a link, belongs to someone else or can be written by someone else.
 ///
 /// # Errors

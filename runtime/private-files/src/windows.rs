@@ -7,7 +7,7 @@ use std::os::windows::fs::OpenOptionsExt;
 use std::path::Path;
 
 use toolcrib_windows_files::access::OtherAccess;
-use toolcrib_windows_files::{check, check_folder, patience};
+use toolcrib_windows_files::{check, check_folder, identity, patience};
 
 use crate::SharedAccess;
 
@@ -16,6 +16,14 @@ const SECURITY_IDENTIFICATION: u32 = 1 << 16;
 
 pub use toolcrib_windows_files::PrivateOptions as Options;
 pub use toolcrib_windows_files::{create_folder, persist, persist_new, temporary};
+
+/// Returns `true` if an open file is still the one at a path.
+pub fn is_file_at(file: &File, path: &Path) -> bool {
+    match (identity(file), File::open(path).and_then(|there| identity(&there))) {
+        (Ok(open), Ok(there)) => open == there,
+        _ => false,
+    }
+}
 
 /// Refuses a path that is a link, belongs to someone else or can be written by someone else.
 ///

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::store::owner_only;
 
-pub(super) use system::{append_at, length, read_at, reserve, same_file, write_at};
+pub(super) use system::{append_at, length, read_at, reserve, write_at};
 
 /// Maximum wait for a lock, so that a process that hangs does not block every call.
 const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -44,8 +44,7 @@ pub(super) fn read_up_to<'a>(file: &File, bytes: &'a mut [u8], mut offset: u64) 
 mod system {
     use std::fs::{File, OpenOptions};
     use std::io::{self, Write};
-    use std::os::unix::fs::{FileExt, MetadataExt};
-    use std::path::Path;
+    use std::os::unix::fs::FileExt;
 
     pub(in crate::audit) use self::kernel::{length, reserve};
 
@@ -57,14 +56,6 @@ mod system {
     /// Appends bytes to a file that [`growing`] opened.
     pub(in crate::audit) fn append_at(mut file: &File, bytes: &[u8], _: u64) -> io::Result<()> {
         file.write_all(bytes)
-    }
-
-    /// Returns `true` if an open file is still the one at a path.
-    pub(in crate::audit) fn same_file(file: &File, path: &Path) -> bool {
-        match (file.metadata(), path.metadata()) {
-            (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
-            _ => false,
-        }
     }
 
     pub(in crate::audit) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -125,12 +116,9 @@ mod system {
     use std::fs::File;
     use std::io::{self, ErrorKind};
     use std::os::windows::fs::FileExt;
-    use std::path::Path;
 
     use toolcrib_windows_files::PrivateOptions;
     use winapi_util::file::information;
-
-    use crate::policy::Identity;
 
     /// A file that is only appended to can be neither locked nor shortened here, so it is written in place.
     pub(super) fn growing(options: &mut PrivateOptions) -> &mut PrivateOptions {
@@ -140,14 +128,6 @@ mod system {
     /// Appends bytes to a file with this end. The holder of the lock of the log is the only writer.
     pub(in crate::audit) fn append_at(file: &File, bytes: &[u8], end: u64) -> io::Result<()> {
         write_at(file, bytes, end)
-    }
-
-    /// Returns `true` if an open file is still the one at a path.
-    pub(in crate::audit) fn same_file(file: &File, path: &Path) -> bool {
-        match (Identity::of(file), File::open(path).and_then(|there| Identity::of(&there))) {
-            (Ok(open), Ok(there)) => open == there,
-            _ => false,
-        }
     }
 
     /// Returns the length of a file that still has a name.

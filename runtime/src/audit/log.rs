@@ -195,8 +195,8 @@ impl Writer {
     }
 
     fn is_in_place(&self, folder: &Path) -> bool {
-        file::same_file(&self.sidecar, &Head::path(folder))
-            && file::same_file(&self.file, &folder.join(self.day.file_name()))
+        owner_only::is_file_at(&self.sidecar, &Head::path(folder))
+            && owner_only::is_file_at(&self.file, &folder.join(self.day.file_name()))
     }
 
     fn ready(&mut self, folder: &Path, day: Day) -> io::Result<()> {

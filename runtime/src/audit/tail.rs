@@ -9,6 +9,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::store::owner_only;
 
 use super::chain::{self, Chain, Link, MAX_LINE_LEN};
 use super::day::{self, Day};
@@ -233,7 +234,7 @@ impl LogTail {
             return Ok(self.open.is_some() || !self.events.is_empty());
         };
         let length = files.iter().find(|(day, _)| *day == open.day).map(|(_, length)| *length);
-        let is_in_place = file::same_file(open.reader.get_ref(), &self.folder.join(open.day.file_name()));
+        let is_in_place = owner_only::is_file_at(open.reader.get_ref(), &self.folder.join(open.day.file_name()));
         if !is_in_place || length.is_none_or(|length| length < open.offset) {
             // The file was moved away, or shortened.
             self.open = None;
@@ -266,7 +267,7 @@ impl LogTail {
             return Ok(false);
         }
         let Some(open) = &self.open else { return Ok(true) };
-        let is_in_place = file::same_file(open.reader.get_ref(), &self.folder.join(open.day.file_name()));
+        let is_in_place = owner_only::is_file_at(open.reader.get_ref(), &self.folder.join(open.day.file_name()));
         Ok(is_in_place && length(open.day) == open.end)
     }
 

@@ -108,15 +108,16 @@ impl Approvals {
     /// As for [`Approvals::add`].
     pub fn add_for(&self, approval: &Approval, client: Option<&str>) -> Result<(), Error> {
         self.change(|all| {
+            let is_replaced = |old: &StoredApproval| {
+                old.definition.is_none() && (&old.tool, &old.rule) == (&approval.tool, &approval.rule)
+            };
             if all.iter().any(|one| one.approval() == *approval) {
+                all.retain(|old| !is_replaced(old));
                 return Ok(());
             }
             let Approval { tool, digest, definition, rule, granted, owner } = approval.clone();
             let (client, given) = (client.map(str::to_owned), Timestamp::now());
             let one = StoredApproval { tool, digest, definition, rule, granted, owner, client, given };
-            let is_replaced = |old: &StoredApproval| {
-                old.definition.is_none() && (&old.tool, &old.rule) == (&approval.tool, &approval.rule)
-            };
             let own = all.iter().filter(|old| old.owner == one.owner && !is_replaced(old)).chain([&one]);
             if own.map(size).sum::<usize>() > MAX_OWNER_BYTES {
                 return Err(too_many(&one));

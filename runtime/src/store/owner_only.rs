@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use tempfile::{NamedTempFile, TempDir};
 use toolcrib_private_files as system;
 
-pub(crate) use toolcrib_private_files::persist_new;
 pub use toolcrib_private_files::{FileLock, SharedAccess, options, persist, rename};
+pub(crate) use toolcrib_private_files::{is_file_at, persist_new};
 
 /// Interval between two attempts to take a lock.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_micros(200);

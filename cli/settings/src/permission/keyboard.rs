@@ -2,7 +2,7 @@
 //! Input typed before a prompt was shown is discarded and never answers it.
 
 use std::io::{self, IsTerminal, Read};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -49,8 +49,10 @@ pub(super) struct Keyboard {
     terminal: Option<Arc<system::Terminal>>,
     /// A pending read. If its prompt was dropped, the next prompt awaits it.
     reading: Option<Receiver<Option<String>>>,
-    word: Word,
 }
+
+/// Word that is typed at the terminal, whichever question its first key answered.
+static WORD: Mutex<Word> = Mutex::new(Word { latest: None });
 
 /// Typed word whose first key was an answer.
 #[derive(Debug, Default)]
@@ -72,6 +74,10 @@ impl Word {
     }
 }
 
+fn word() -> MutexGuard<'static, Word> {
+    WORD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Keyboard {
     /// Opens the terminal; `None` if nobody can answer there, because standard error, where the prompts are printed, is no
     /// terminal, or because standard input is neither a terminal nor data.
@@ -84,7 +90,7 @@ impl Keyboard {
         }
         // `/dev/null` and a closed standard input mean that nobody is to be asked.
         let terminal = input::is_data().then(system::terminal)??;
-        Some(Self { terminal: Some(Arc::new(terminal)), ..Self::default() })
+        Some(Self { terminal: Some(Arc::new(terminal)), reading: None })
     }
 
     /// Discards all input typed so far.
@@ -118,7 +124,7 @@ impl Keyboard {
             }
         });
         let bytes = reading.await.unwrap_or_default();
-        self.word.proceed(Instant::now());
+        word().proceed(Instant::now());
         // What is left of pasted text reaches nobody.
         self.discard();
         Pressed::of(&bytes)
@@ -126,14 +132,14 @@ impl Keyboard {
 
     /// Waits until no further key of the previous answer arrives.
     async fn end_word(&mut self) {
-        while let Some(left) = self.word.left(Instant::now()) {
+        loop {
+            let Some(left) = word().left(Instant::now()) else { return };
             tokio::time::sleep(left).await;
             if system::has_keys() {
                 self.discard();
-                self.word.proceed(Instant::now());
+                word().proceed(Instant::now());
             }
         }
-        self.word = Word::default();
     }
 
     /// Reads the next line; `None` at the end of input.

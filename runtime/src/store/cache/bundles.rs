@@ -202,8 +202,8 @@ impl Cache {
             // Some file systems have no locks. A reader then keeps the content of its open file.
             _locked => {}
         }
-        // It may have been removed before it was locked.
-        if !path.try_exists()? {
+        // It may have been removed before it was locked, and another stored in its place, which has another lock.
+        if !owner_only::is_file_at(&file, &path) {
             return Ok(None);
         }
         let _ = file.set_modified(SystemTime::now());
