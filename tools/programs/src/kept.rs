@@ -92,6 +92,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_kept_programs_are_those_of_their_sources() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+        let changed = crate::Repository::at(&root).unwrap().changed().unwrap();
+        let names: Vec<&str> = changed.into_iter().map(Group::name).collect();
+        let record = "record them: cargo run -p toolcrib-programs --example programs -- record";
+        assert!(names.is_empty(), "sources changed since their programs were recorded: {names:?}; {record}");
+    }
+
+    #[test]
     fn a_changed_program_is_refused() {
         let root = std::env::temp_dir().join(format!("toolcrib-kept-{}", std::process::id()));
         let programs = Programs::from([("a".to_owned(), b"one".to_vec())]);

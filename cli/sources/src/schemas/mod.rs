@@ -1,5 +1,6 @@
 //! Tool definitions in the forms of other systems, one file per form. A conversion is pure: it reads a tool and returns a
-//! value. Everything that a form rewrites or cannot state is a note, except what [`brief`] leaves out; a tool that a form cannot state at all is an error.
+//! value. Everything that a form rewrites or cannot state is a note, except keywords that no model needs; a tool that a form
+//! cannot state at all is an error.
 
 pub mod anthropic;
 mod brief;
