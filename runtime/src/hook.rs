@@ -81,9 +81,9 @@ pub struct EventBlocked {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ProposedCall<'a> {
-    /// The host's identifier of the call, the same in every record.
+    /// The host's identifier of the call, the same in every record; empty for a command that a script runs.
     pub invocation: &'a str,
-    /// The caller's identifier of the call.
+    /// The caller's identifier of the call; empty for a command that a script runs.
     pub call_id: &'a str,
     /// The tool that is called.
     pub tool: &'a Tool,
@@ -91,6 +91,8 @@ pub struct ProposedCall<'a> {
     pub model_input: &'a str,
     /// Current arguments; earlier hooks may have changed them.
     pub arguments: &'a Value,
+    /// Owner of the session, if it has one.
+    pub owner: Option<&'a str>,
 }
 
 /// A call after it has run.

@@ -138,6 +138,7 @@ async fn run_before<'a>(
             tool,
             model_input: &call.arguments,
             arguments: &checked.value,
+            owner: scope.memory.owner().map(AsRef::as_ref),
         };
         let verdict = handler.hook().before(proposed).await;
         let log = handler.into_log();
@@ -306,7 +307,8 @@ pub(crate) async fn judge_command(
         let context = HookContext::new(pipeline, memory, usage).of_command();
         let handler = Handler::new(hook, context);
         let (invocation, call_id) = ("", "");
-        let proposed = ProposedCall { invocation, call_id, tool, model_input: &sent, arguments };
+        let owner = memory.owner().map(AsRef::as_ref);
+        let proposed = ProposedCall { invocation, call_id, tool, model_input: &sent, arguments, owner };
         let name = hook.name();
         let (word, why) = match handler.hook().before(proposed).await {
             Ok(Verdict::Pass | Verdict::Allow) => continue,
