@@ -12,6 +12,7 @@ mod hostile;
 mod http;
 mod keys;
 mod limits;
+mod live;
 mod operating;
 mod pausing;
 pub(crate) mod programs;

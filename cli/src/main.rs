@@ -125,6 +125,25 @@ impl Cli {
         Ok((cli, warnings))
     }
 
+    /// Reads the command line again, with the settings as their files are now.
+    ///
+    /// # Errors
+    ///
+    /// A mistake in a settings file.
+    fn read_again() -> anyhow::Result<Self> {
+        let arguments = arguments();
+        let first = arguments.get(1).and_then(|name| name.to_str());
+        let define = || help::prepare(Self::define(first), arguments.iter().cloned());
+        let parse =
+            |command: clap::Command| command.try_get_matches_from(folders::with_home(arguments.iter().cloned()));
+        let given = parse(define())?;
+        let matches = match config::with_defaults(define, &given)? {
+            Some(command) => parse(command)?,
+            None => given,
+        };
+        Ok(Self::from_arg_matches(&matches)?)
+    }
+
     /// Returns the definition of the command line for its first argument: with the command of this name alone, because the
     /// definition of all commands takes longer than most of them need to start.
     fn define(first: Option<&str>) -> clap::Command {

@@ -205,8 +205,9 @@ fn while_the_database_is_gone_only_what_needs_it_is_refused() {
     let Some(mut postgres) = Postgres::start() else { return };
     let crib = crib();
     let ada = token(&crib, "ada", &[]);
-    let plain = servers(&crib, 1, settings(&postgres, &crib, "gone", "")).remove(0);
-    let limited = servers(&crib, 1, settings(&postgres, &crib, "gone", "quota_calls = 1000\n")).remove(0);
+    let config = settings(&postgres, &crib, "gone", "");
+    let plain = servers(&crib, 1, config).remove(0);
+    let limited = Server::start(&crib, &[&FLAGS[..], &[config, "--set=server.quota_calls=1000"]].concat());
     let key = |number: u32| format!("{ada}idempotency-key: order-{number}\r\n");
     let first = nap(&plain, &key(1), 1).message();
     assert!(first["result"]["isError"] == false, "{first}");

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use toolcrib::policy::Pattern;
+use toolcrib::tool::Glob;
 
 /// Default port of a name server.
 const DNS_PORT: u16 = 53;
@@ -33,6 +34,26 @@ pub fn window(text: &str) -> Result<Duration, String> {
         time if time.subsec_nanos() == 0 => Ok(time),
         _ => Err(format!("`{text}` is not a time of whole seconds such as `60s` or `1h`")),
     }
+}
+
+/// Quota of calls to some tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolQuota {
+    /// Pattern of the tools' names.
+    pub tools: Glob,
+    /// Maximum number of calls to all of them.
+    pub calls: u64,
+}
+
+/// Parses a quota of tools, such as `fetch_page=100` or `fs_*=1000`.
+pub fn tool_quota(text: &str) -> Result<ToolQuota, String> {
+    let wrong = || format!("`{text}` is not a tool or a pattern with its calls, such as `fetch_page=100`");
+    let (tools, calls) = text.split_once('=').ok_or_else(wrong)?;
+    let (tools, calls) = (tools.trim(), calls.trim().parse().ok().filter(|calls| *calls > 0).ok_or_else(wrong)?);
+    if tools.is_empty() || tools.contains([' ', ',', '(', ')']) {
+        return Err(wrong());
+    }
+    Ok(ToolQuota { tools: tools.parse().map_err(|error| format!("{error}"))?, calls })
 }
 
 /// Parses a time in hours, days or weeks, such as `12h`, `30d` or `4w`, up to ten years.
@@ -168,6 +189,19 @@ mod tests {
         }
         for text in ["", "0", "s", "-1s", "1d", "25h", "1e3", "NaN", "1s2"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quota_of_tools_has_a_name_or_pattern_and_calls() {
+        for (text, name, calls) in [("a=1", "a", 1), (" fs_* = 1000 ", "fs_read", 1000)] {
+            let quota = tool_quota(text).unwrap();
+            assert!(quota.tools.is_match(name) && quota.calls == calls, "{text}");
+        }
+        for text in
+            ["", "a", "a=", "=1", "a=0", "a=-1", "a=1.5", "a b=1", "a(b=c)=1", "a,b=1", "a=18446744073709551616"]
+        {
+            assert!(tool_quota(text).is_err(), "{text}");
         }
     }
 

@@ -27,7 +27,7 @@ const UNIDENTIFIED: &str = "unidentified";
 const BEARER: &str = "bearer ";
 
 /// Limits of a server.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at once.
     pub connections: usize,
@@ -84,6 +84,11 @@ impl TokenScope {
     }
 }
 
+/// Returns the holder of an owner's things; one for all clients without a token.
+pub(super) fn holder(owner: Option<&str>) -> &str {
+    owner.unwrap_or(LOCAL)
+}
+
 /// Returns the owner of a client's stored things, by its holder; `None` for clients without a token.
 pub(super) fn owner(holder: &str) -> Option<&str> {
     (holder != LOCAL).then_some(holder)
@@ -135,7 +140,6 @@ pub struct Access {
     shared: Option<Arc<SharedTokens>>,
     /// Sign-in of people, besides the tokens.
     sign_in: Option<SignIn>,
-    rate: u32,
     rates: Mutex<HashMap<Arc<str>, Rate>>,
 }
 
@@ -147,9 +151,9 @@ struct Rate {
 }
 
 impl Access {
-    /// Creates the access with the accepted tokens, if any, and the requests of a client per second.
-    pub fn new(tokens: Option<Tokens>, rate: u32) -> Self {
-        Self { tokens, declared: None, shared: None, sign_in: None, rate, rates: Mutex::default() }
+    /// Creates the access with the accepted tokens, if any.
+    pub fn new(tokens: Option<Tokens>) -> Self {
+        Self { tokens, declared: None, shared: None, sign_in: None, rates: Mutex::default() }
     }
 
     /// Accepts the tokens of a file, besides the others.
@@ -175,12 +179,12 @@ impl Access {
         self.sign_in.as_ref()
     }
 
-    /// Returns the client's identity for one part of the server.
+    /// Returns the client's identity for one part of the server. A client may send `rate` requests in a second.
     ///
     /// # Errors
     ///
     /// The client has no valid token, or one that has expired or is for other parts, or sends too many requests.
-    pub(super) async fn admit(&self, headers: &HeaderMap, scope: TokenScope) -> Result<Identity, Refusal> {
+    pub(super) async fn admit(&self, headers: &HeaderMap, scope: TokenScope, rate: u32) -> Result<Identity, Refusal> {
         let identity = match (&self.tokens, &self.sign_in) {
             (None, _) => Identity::local(),
             (Some(tokens), sign_in) => {
@@ -197,7 +201,7 @@ impl Access {
         if !identity.scopes.contains(&scope) {
             return Err(Refusal::Scope(scope));
         }
-        match self.is_within_rate(&identity.holder, Instant::now()) {
+        match self.is_within_rate(&identity.holder, rate, Instant::now()) {
             true => Ok(identity),
             false => Err(Refusal::Rate),
         }
@@ -218,18 +222,18 @@ impl Access {
         client.ok_or(Refusal::UnknownToken)
     }
 
-    fn is_within_rate(&self, holder: &Arc<str>, now: Instant) -> bool {
-        let most = f64::from(self.rate) * 2.0;
+    fn is_within_rate(&self, holder: &Arc<str>, per_second: u32, now: Instant) -> bool {
+        let most = f64::from(per_second) * 2.0;
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         if rates.len() >= MAX_RATES && !rates.contains_key(holder) {
             // Those that are full again are as good as new.
-            rates.retain(|_, rate| rate.refilled(self.rate, now) < most);
+            rates.retain(|_, rate| rate.refilled(per_second, now) < most);
             if rates.len() >= MAX_RATES {
                 return false;
             }
         }
         let rate = rates.entry(holder.clone()).or_insert(Rate { left: most, at: now });
-        *rate = Rate { left: rate.refilled(self.rate, now), at: now };
+        *rate = Rate { left: rate.refilled(per_second, now), at: now };
         let is_within = rate.left >= 1.0;
         if is_within {
             rate.left -= 1.0;
@@ -285,20 +289,20 @@ mod tests {
 
     #[test]
     fn a_client_has_its_own_rate_and_gets_it_back() {
-        let access = Access::new(None, 10);
+        let access = Access::new(None);
         let now = Instant::now();
-        assert_eq!((0..100).filter(|_| access.is_within_rate(&"a".into(), now)).count(), 20);
-        assert!(access.is_within_rate(&"b".into(), now));
+        assert_eq!((0..100).filter(|_| access.is_within_rate(&"a".into(), 10, now)).count(), 20);
+        assert!(access.is_within_rate(&"b".into(), 10, now));
         let later = now + Duration::from_secs(1);
-        assert_eq!((0..100).filter(|_| access.is_within_rate(&"a".into(), later)).count(), 10);
+        assert_eq!((0..100).filter(|_| access.is_within_rate(&"a".into(), 10, later)).count(), 10);
     }
 
     #[test]
     fn the_number_of_remembered_clients_is_bounded() {
-        let access = Access::new(None, 1);
+        let access = Access::new(None);
         let now = Instant::now();
-        assert!((0..MAX_RATES).all(|client| access.is_within_rate(&client.to_string().into(), now)));
-        assert!(!access.is_within_rate(&"one more".into(), now));
-        assert!(access.is_within_rate(&"one more".into(), now + Duration::from_secs(2)), "the others are forgotten");
+        assert!((0..MAX_RATES).all(|client| access.is_within_rate(&client.to_string().into(), 1, now)));
+        assert!(!access.is_within_rate(&"one more".into(), 1, now));
+        assert!(access.is_within_rate(&"one more".into(), 1, now + Duration::from_secs(2)), "the others are forgotten");
     }
 }

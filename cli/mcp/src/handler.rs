@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib::Error;
 use toolcrib_base::render;
-use toolcrib_shared_state::{QuotaLimits, StateStore, StoreObserver};
+use toolcrib_shared_state::{StateStore, StoreObserver};
 
 use super::access::{Identity, owner};
 use super::answer::RESULTS;
@@ -138,10 +138,10 @@ impl Handler {
         Self { metrics: Arc::new(Metrics::new(true)), ..self }
     }
 
-    /// Limits the calls of each token over HTTP, which are counted in a store.
+    /// Limits the calls of each token over HTTP.
     #[must_use]
-    pub fn with_quotas(self, limits: QuotaLimits, store: Arc<dyn StateStore>) -> Self {
-        Self { quotas: Some(Arc::new(Quotas::new(limits, store))), ..self }
+    pub fn with_quotas(self, quotas: Arc<Quotas>) -> Self {
+        Self { quotas: Some(quotas), ..self }
     }
 
     /// Keeps the keys that clients state for their calls, with the results, in a store.

@@ -12,23 +12,21 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
-use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib_base::http_server::{
-    self, Connections, Hosts, MAX_HEAD, Origin, Origins, RequestLimits, ServedHost, Use, WriteLimit, accept, head_size,
-    share,
+    self, Connections, MAX_HEAD, Origin, RequestLimits, ServedHost, Use, WriteLimit, accept, head_size, share,
 };
 use toolcrib_base::{interrupt, render};
 
-use super::access::{Access, Identity, Limits, TokenScope};
+use super::access::{Access, Identity, TokenScope};
 use super::certificate::Certificate;
 use super::conversations::{self, Conversations};
 use super::handler::Handler;
 use super::key;
+use super::live::{LiveService, LiveSettings, PresentService, ServiceParts};
 use super::media_ranges;
 use super::message;
 use super::metrics;
@@ -70,12 +68,8 @@ pub struct Endpoint {
     pub tls: Option<Certificate>,
     /// Accepted clients.
     pub access: Access,
-    /// Limits of connections and requests.
-    pub limits: Limits,
-    /// Hosts that requests may name.
-    pub hosts: Vec<ServedHost>,
-    /// Origins of web pages that may send requests, besides the server's own on a loopback address.
-    pub origins: Vec<Origin>,
+    /// Settings, which can change while the server runs.
+    pub settings: watch::Receiver<LiveSettings>,
     /// `true` if no conversation is kept between requests.
     pub is_stateless: bool,
 }
@@ -83,13 +77,10 @@ pub struct Endpoint {
 /// State of all connections.
 struct Server {
     handler: Handler,
-    service: StreamableHttpService<Handler, LocalSessionManager>,
+    live: PresentService,
     conversations: Conversations,
     connections: Connections,
     access: Access,
-    hosts: Hosts,
-    origins: Origins,
-    limits: Limits,
     requests: Arc<Semaphore>,
 }
 
@@ -99,41 +90,35 @@ struct Server {
 ///
 /// The listener has no address.
 pub async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitCode> {
-    let Endpoint { listener, tls, access, limits, hosts, mut origins, is_stateless } = endpoint;
-    let address = listener.local_addr()?;
+    let Endpoint { listener, tls, access, settings, is_stateless } = endpoint;
+    let first = settings.borrow().clone();
+    let (address, limits) = (listener.local_addr()?, first.limits);
     let tls = tls.map(Arc::new);
     let scheme = scheme(tls.is_some());
-    if address.ip().is_loopback() {
-        origins.extend(LOOPBACK.iter().filter_map(|host| format!("{scheme}://{host}:{}", address.port()).parse().ok()));
-    }
-    render::aside(&format!("serving {}", own_address(address, tls.is_some(), &hosts)));
-    let (hosts, origins) = (Hosts::new(hosts), Origins::new(origins));
+    let own = |host: &&str| format!("{scheme}://{host}:{}", address.port()).parse().ok();
+    let own_origins: Vec<Origin> =
+        if address.ip().is_loopback() { LOOPBACK.iter().filter_map(own).collect() } else { Vec::new() };
+    render::aside(&format!("serving {}", own_address(address, tls.is_some(), &first.hosts)));
     let _guard = interrupt::server();
     // New connections end at the first, and running requests at the second.
     let (stop, end) = (CancellationToken::new(), CancellationToken::new());
-    let config = StreamableHttpServerConfig::default()
-        .with_allowed_hosts(hosts.texts())
-        .with_allowed_origins(origins.texts())
-        .enforce_origin_validation()
-        .with_legacy_session_mode(!is_stateless)
-        .with_json_response(is_stateless)
-        .with_max_request_body_bytes(limits.body)
-        .with_cancellation_token(end.clone());
     let sessions = Arc::new(conversations::sessions());
-    let each = handler.clone();
-    let service = StreamableHttpService::new(move || Ok(each.for_conversation()), sessions.clone(), config);
+    let parts = ServiceParts { handler, sessions: sessions.clone(), own_origins, is_stateless, end: end.clone() };
+    let handler = parts.handler.clone();
+    let live = PresentService::new(parts, settings);
     let conversations = Conversations::new(sessions, if is_stateless { usize::MAX } else { limits.sessions });
     let requests = Arc::new(Semaphore::new(limits.requests));
     let connections = Connections::new(limits.connections);
-    let server = Server { handler, service, conversations, connections, access, hosts, origins, limits, requests };
-    let (server, tasks) = (Arc::new(server), TaskTracker::new());
+    let server = Arc::new(Server { handler, live, conversations, connections, access, requests });
+    let tasks = TaskTracker::new();
     let over = async {
         interrupt::soft_stop().await;
-        if !limits.delay.is_zero() {
+        let delay = server.live.get().limits.delay;
+        if !delay.is_zero() {
             render::aside("stopping: `/readyz` fails, and requests are still accepted for a while");
         }
         tokio::select! {
-            () = tokio::time::sleep(limits.delay) => {}
+            () = tokio::time::sleep(delay) => {}
             () = interrupt::hard_stop() => {}
         }
     };
@@ -153,7 +138,7 @@ pub async fn serve(handler: Handler, endpoint: Endpoint) -> anyhow::Result<ExitC
     server.handler.closing().cancel();
     stop.cancel();
     tokio::select! {
-        _ = tokio::time::timeout(limits.drain, tasks.wait()) => {}
+        _ = tokio::time::timeout(server.live.get().limits.drain, tasks.wait()) => {}
         () = interrupt::hard_stop() => {}
     }
     server.handler.stop().await;
@@ -193,7 +178,7 @@ impl Server {
         stop: CancellationToken,
     ) {
         let client = self.connections.begin(room);
-        let arrival = self.limits.arrival;
+        let arrival = self.live.get().limits.arrival;
         let stream = WriteLimit::new(stream, arrival);
         let limits = RequestLimits { arrival, head: MAX_HEAD };
         let answer = |request: Request<Incoming>, used: Arc<Use>| {
@@ -218,14 +203,14 @@ impl Server {
     }
 
     async fn answer(&self, request: Request<Incoming>, used: &Use) -> Response<Body> {
-        let metrics = self.handler.metrics();
+        let (metrics, live) = (self.handler.metrics(), self.live.get());
         metrics.requests.inc();
-        if let Some(headers) = self.origins.preflight(request.method(), request.headers()) {
+        if let Some(headers) = live.origins.preflight(request.method(), request.headers()) {
             let mut response = text(StatusCode::NO_CONTENT, "");
             *response.headers_mut() = headers;
             return response;
         }
-        let origin = self.origins.allowed(request.headers());
+        let origin = live.origins.allowed(request.headers());
         // A server that is not ready says so, and refuses nothing.
         let is_refusable = request.uri().path() != READINESS;
         let part = if request.uri().path() == FIGURES { TokenScope::Metrics } else { TokenScope::Calls };
@@ -233,12 +218,12 @@ impl Server {
             _ if head_size(&request) > MAX_HEAD => Err(Refusal::Head),
             ("/healthz", &Method::GET) => Ok(text(StatusCode::OK, "ok\n")),
             (FIGURES, &Method::GET) => self
-                .admit(&request, TokenScope::Metrics, used)
+                .admit(&live, &request, TokenScope::Metrics, used)
                 .await
-                .map(|_| figures(&metrics.text(self.running(), self.connections.number()))),
+                .map(|_| figures(&metrics.text(self.running(&live), self.connections.number()))),
             (READINESS, &Method::GET) => Ok(self.readiness()),
-            (PROTOCOL, _) => self.protocol(request, used).await,
-            (path, &Method::GET) if path.starts_with(WELL_KNOWN) => self.description(&request).await,
+            (PROTOCOL, _) => self.protocol(&live, request, used).await,
+            (path, &Method::GET) if path.starts_with(WELL_KNOWN) => self.description(&live, &request).await,
             _ => Err(Refusal::UnknownPath),
         };
         let mut response = response.unwrap_or_else(|refusal| {
@@ -262,8 +247,8 @@ impl Server {
     }
 
     /// Returns the number of running protocol requests.
-    fn running(&self) -> usize {
-        self.limits.requests - self.requests.available_permits()
+    fn running(&self, live: &LiveService) -> usize {
+        live.limits.requests - self.requests.available_permits()
     }
 
     /// Answers whether a balancer should send requests: not to a server that ends, or has lost its shared store.
@@ -282,26 +267,20 @@ impl Server {
     /// # Errors
     ///
     /// The request names another host, is of a foreign page, has no valid token for this part, or exceeds the client's rate.
-    async fn admit(&self, request: &Request<Incoming>, scope: TokenScope, used: &Use) -> Result<Identity, Refusal> {
-        self.check_origin(request)?;
-        self.access.admit(request.headers(), scope).await.inspect(|_| used.admit())
-    }
-
-    /// Checks the host that a request names, and the origin of its page.
-    fn check_origin(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
-        let headers = request.headers();
-        if !self.hosts.includes(request.uri(), headers) {
-            return Err(Refusal::Host);
-        }
-        if headers.contains_key(header::ORIGIN) && self.origins.allowed(headers).is_none() {
-            return Err(Refusal::Origin);
-        }
-        Ok(())
+    async fn admit(
+        &self,
+        live: &LiveService,
+        request: &Request<Incoming>,
+        scope: TokenScope,
+        used: &Use,
+    ) -> Result<Identity, Refusal> {
+        live.check_origin(request)?;
+        self.access.admit(request.headers(), scope, live.limits.rate).await.inspect(|_| used.admit())
     }
 
     /// Answers where people get tokens for this server.
-    async fn description(&self, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
-        self.check_origin(request)?;
+    async fn description(&self, live: &LiveService, request: &Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        live.check_origin(request)?;
         let sign_in = self.access.sign_in().filter(|sign_in| sign_in.describes(request.uri().path()));
         let document = sign_in.ok_or(Refusal::UnknownPath)?.document().await;
         let mut response = text(StatusCode::OK, &document.to_string());
@@ -310,17 +289,22 @@ impl Server {
     }
 
     /// Answers a request of the protocol.
-    async fn protocol(&self, request: Request<Incoming>, used: &Use) -> Result<Response<Body>, Refusal> {
-        let identity = self.admit(&request, TokenScope::Calls, used).await?;
+    async fn protocol(
+        &self,
+        live: &LiveService,
+        request: Request<Incoming>,
+        used: &Use,
+    ) -> Result<Response<Body>, Refusal> {
+        let identity = self.admit(live, &request, TokenScope::Calls, used).await?;
         let running = self.requests.clone().try_acquire_owned().map_err(|_| Refusal::Running)?;
         let running = Running(Arc::new(running));
         self.conversations.check(request.headers(), &identity)?;
         let (mut parts, body) = request.into_parts();
-        if body.size_hint().lower() > self.limits.body as u64 {
+        if body.size_hint().lower() > live.limits.body as u64 {
             return Err(Refusal::Body);
         }
-        let whole = Limited::new(body, self.limits.body).collect();
-        let body = match tokio::time::timeout(self.limits.arrival, whole).await {
+        let whole = Limited::new(body, live.limits.body).collect();
+        let body = match tokio::time::timeout(live.limits.arrival, whole).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Refusal::Body),
             Ok(Err(_)) => return Err(Refusal::Unreadable),
@@ -332,9 +316,11 @@ impl Server {
             if needs_store && !self.handler.has_store() {
                 return Err(Refusal::Store);
             }
-            if let Some(quotas) = self.handler.quotas() {
+            if let Some(quotas) = self.handler.quotas()
+                && let Some(admitted) = quotas.admit(&identity.holder, call.is_continued).await?
+            {
                 // The call keeps it as long as it runs.
-                parts.extensions.insert(Arc::new(quotas.admit(&identity.holder, call.is_continued).await?));
+                parts.extensions.insert(Arc::new(admitted));
             }
         }
         let beginning = self.conversations.begin(&parts, &body, &identity).await?;
@@ -351,7 +337,7 @@ impl Server {
         let is_json = header_starts(&parts.headers, &header::CONTENT_TYPE, JSON);
         let is_end = parts.method == Method::DELETE;
         let takes_empty = conversations::version(&parts.headers, &body).is_some_and(|version| *version >= *EMPTY_SINCE);
-        let mut response = self.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
+        let mut response = live.service.handle(Request::from_parts(parts, Full::new(body.clone()))).await;
         if is_end && response.status() == StatusCode::ACCEPTED {
             // Nothing remains to be done, and some clients take this status for a failure.
             *response.status_mut() = StatusCode::NO_CONTENT;

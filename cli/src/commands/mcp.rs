@@ -1,7 +1,9 @@
 //! `toolcrib mcp`: serves the tools to other agents, over standard streams or HTTP.
 
 mod config;
+mod endpoint;
 mod limits;
+mod live;
 mod quotas;
 mod serve;
 mod sign_in;
@@ -56,6 +58,18 @@ impl Args {
     /// Returns `true` for a server over standard streams.
     pub(crate) fn is_for_one_client(&self) -> bool {
         self.action.is_none() && !self.serve.is_http()
+    }
+}
+
+/// Reads the options of this server again, with the settings as their files are now.
+///
+/// # Errors
+///
+/// A mistake in a settings file.
+fn read_again() -> anyhow::Result<serve::Args> {
+    match crate::Cli::read_again()?.command {
+        Command::Mcp(Args { action: None, serve }) => Ok(*serve),
+        _ => anyhow::bail!("the command line is not one of a server"),
     }
 }
 

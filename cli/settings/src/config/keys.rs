@@ -7,7 +7,7 @@ use super::key::{ANY, Key};
 use super::kind::{
     ADDRESS, DELAY, DIR, FOLDERS, GLOBS, GRANTED, HOSTS, Kind, LISTEN, MASK, NAME, NAMED_RULE, NAMES, NUMBER,
     PAGE_ORIGIN, PATHS, PLACES, POSITIVE, PRICE, RULE, SECURE_URL, SERVED_HOST, SIZE, STAGED_RULE, STORE, TAG, TIME,
-    TOOL, URL, WAIT, WINDOW,
+    TOOL, TOOL_QUOTAS, URL, WAIT, WINDOW,
 };
 use super::path::PathRule;
 
@@ -276,6 +276,7 @@ pub(crate) static KEYS: &[Key] = &[
     )
     .option("quota-bytes"),
     server("quota_running", Kind::Count(1, 65_536), "Maximum calls of a token at once").option("quota-running"),
+    server("quota_tools", TOOL_QUOTAS, "Maximum calls of a token to these tools in a window").option("quota-tools"),
     server("metrics_by_token", Kind::Bool, "Count the calls of each token in `/metrics`")
         .flags(&[("true", "metrics-by-token")])
         .default("false"),

@@ -6,7 +6,8 @@ use toolcrib::tool::{Destination, Glob};
 use toolcrib_base::http_server::{Origin, ServedHost};
 use toolcrib_base::oauth::SecureUrl;
 use toolcrib_base::parse::{
-    MAX_COUNT, approval_wait, delay, duration, listen_address, name_server, not_allowed, price, size, window,
+    MAX_COUNT, approval_wait, delay, duration, listen_address, name_server, not_allowed, price, size, tool_quota,
+    window,
 };
 use toolcrib_base::store_address::StoreAddress;
 
@@ -95,6 +96,11 @@ pub(super) const WINDOW: Kind = Kind::Text {
     pattern: r"^\s*[0-9.]+\s*(ms|s|m|min|h)?\s*$",
     check: |text| window(text).map(drop),
 };
+pub(super) const TOOL_QUOTAS: Kind = Kind::List(&Kind::Text {
+    wanted: "a tool with its calls as text, such as \"fetch_page=100\"",
+    pattern: r"^[^,() =]+\s*=\s*[0-9]+\s*$",
+    check: |text| tool_quota(text).map(drop),
+});
 pub(super) const WAIT: Kind = Kind::Text {
     wanted: "a time as text, such as \"10m\"",
     pattern: r"^\s*[0-9.]+\s*(ms|s|m|min|h)?\s*$",

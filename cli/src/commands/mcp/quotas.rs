@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use toolcrib_base::parse::{count, duration, size, window};
+use toolcrib_base::parse::{ToolQuota, count, duration, size, tool_quota, window};
+use toolcrib_mcp::QuotaRules;
 use toolcrib_shared_state::QuotaLimits;
 
 /// Quotas. The settings are their names; the options exist for these alone.
@@ -23,11 +24,15 @@ pub(super) struct QuotaOptions {
     /// Calls of a token at once
     #[arg(long, value_name = "N", value_parser = count::<u32, 1, 65_536>, requires = "http", hide = true)]
     quota_running: Option<u32>,
+    /// Calls of a token to a tool, or to those of a pattern, in a window, such as `fetch_page=100`; the first one that names a tool
+    /// applies
+    #[arg(long, value_name = "TOOL=N", value_parser = tool_quota, value_delimiter = ',', requires = "http", hide = true)]
+    quota_tools: Vec<ToolQuota>,
 }
 
 impl QuotaOptions {
-    /// Returns the quotas; `None` if no part has a limit.
-    pub(super) fn limits(&self) -> Option<QuotaLimits> {
+    /// Returns the quotas.
+    pub(super) fn rules(&self) -> QuotaRules {
         let limits = QuotaLimits {
             window: self.quota_window,
             calls: self.quota_calls,
@@ -36,6 +41,10 @@ impl QuotaOptions {
             running: self.quota_running,
         };
         let none = QuotaLimits { window: self.quota_window, calls: None, cpu: None, bytes: None, running: None };
-        (limits != none).then_some(limits)
+        QuotaRules {
+            all: (limits != none).then_some(limits),
+            window: self.quota_window,
+            tools: self.quota_tools.clone(),
+        }
     }
 }
