@@ -1,6 +1,7 @@
 //! Audit log: one whole line per call, after every outcome and with concurrent writers.
 
 mod arguments;
+mod bucket;
 mod chain;
 mod forwarding;
 mod show;

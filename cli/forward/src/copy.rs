@@ -99,16 +99,21 @@ struct Comparison {
 #[derive(Default)]
 struct Span(Option<(u64, u64)>);
 
-/// Compares copies of a log with the log.
+/// Compares copies of a log with the log. `fetched` names the targets from which copies were fetched, as the forwarder does.
 ///
 /// # Errors
 ///
 /// The log or a copy cannot be read, or a copy has no record.
-pub fn compare(log: &Path, copies: &[PathBuf]) -> anyhow::Result<CopyReport> {
-    compare_in_windows(log, copies, WINDOW)
+pub fn compare(log: &Path, copies: &[PathBuf], fetched: &[String]) -> anyhow::Result<CopyReport> {
+    compare_in_windows(log, copies, fetched, WINDOW)
 }
 
-fn compare_in_windows(folder: &Path, copies: &[PathBuf], size: usize) -> anyhow::Result<CopyReport> {
+fn compare_in_windows(
+    folder: &Path,
+    copies: &[PathBuf],
+    fetched: &[String],
+    size: usize,
+) -> anyhow::Result<CopyReport> {
     let files = copy_lines::files(copies)?;
     let mut comparison = Comparison::default();
     let report = &mut comparison.report;
@@ -142,7 +147,7 @@ fn compare_in_windows(folder: &Path, copies: &[PathBuf], size: usize) -> anyhow:
         comparison.compare(window, &mut log, end, &files)?;
         start = end + 1;
     }
-    comparison.end(&mut log, sent(folder, copies)?.unwrap_or(last))?;
+    comparison.end(&mut log, sent(folder, copies, fetched)?.unwrap_or(last))?;
     let mut report = comparison.report;
     report.found.sort_by_key(CopyDifference::first);
     Ok(report)
@@ -150,10 +155,10 @@ fn compare_in_windows(folder: &Path, copies: &[PathBuf], size: usize) -> anyhow:
 
 /// Number of the last record that must be in the copies: what the forwarder to one of these folders has sent, or else every
 /// forwarder; `None` without a forwarder.
-fn sent(folder: &Path, copies: &[PathBuf]) -> anyhow::Result<Option<u64>> {
+fn sent(folder: &Path, copies: &[PathBuf], fetched: &[String]) -> anyhow::Result<Option<u64>> {
     let cursors = registered(folder)?;
     let places = copies.iter().filter_map(|copy| copy.canonicalize().ok());
-    let named: Vec<String> = places.map(|place| place.display().to_string()).collect();
+    let named: Vec<String> = places.map(|place| place.display().to_string()).chain(fetched.iter().cloned()).collect();
     let is_named = |cursor: &&RegisteredCursor| named.contains(&cursor.target);
     let has_named = cursors.iter().any(|cursor| is_named(&cursor));
     let chosen = cursors.iter().filter(|cursor| !has_named || is_named(cursor));

@@ -2,7 +2,7 @@
 //! away at any time.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolcrib_base::whole_file::{self, Readers};
 
@@ -16,17 +16,12 @@ const CHAIN: usize = 16;
 
 /// Writes a batch as a file of one line per record. A folder that is missing may come back while `is_following`.
 pub(crate) fn send(folder: &Path, batch: &[ForwardedRecord], is_following: bool) -> Result<(), SendFailure> {
-    let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok(()) };
+    let Some((name, content)) = file(batch) else { return Ok(()) };
     if !folder.is_dir() {
         let why = format!("`{}` is not a directory: create or mount it", folder.display());
         return Err(if is_following { SendFailure::retry(why) } else { SendFailure::Refused(why) });
     }
-    let mut content = String::new();
-    for record in batch {
-        content.push_str(&record.line);
-        content.push('\n');
-    }
-    let path = folder.join(name(first, last));
+    let path = folder.join(name);
     let written = whole_file::replace(&path, content.as_bytes(), Readers::Owner);
     written.map_err(|error| SendFailure::retry(format!("cannot write `{}`: {error}", path.display())))?;
     // A rename survives a crash once its folder is synced; some systems cannot sync folders.
@@ -34,7 +29,15 @@ pub(crate) fn send(folder: &Path, batch: &[ForwardedRecord], is_following: bool)
     Ok(())
 }
 
-fn name(first: &ForwardedRecord, last: &ForwardedRecord) -> PathBuf {
+/// Returns the name and the content of a batch's file; `None` without records.
+pub(crate) fn file(batch: &[ForwardedRecord]) -> Option<(String, String)> {
+    let (first, last) = (batch.first()?, batch.last()?);
+    let mut content = String::new();
+    for record in batch {
+        content.push_str(&record.line);
+        content.push('\n');
+    }
     let chain = last.place.chain.to_string();
-    format!("{:0DIGITS$}-{:0DIGITS$}-{}.ndjson", first.place.seq, last.place.seq, &chain[..CHAIN]).into()
+    let name = format!("{:0DIGITS$}-{:0DIGITS$}-{}.ndjson", first.place.seq, last.place.seq, &chain[..CHAIN]);
+    Some((name, content))
 }

@@ -12,10 +12,12 @@ use toolcrib_base::render::{self, Advice, counted};
 use toolcrib_base::retry::Retries;
 
 use super::batch::{BatchLimits, BatchReader};
+use super::bucket;
 use super::collector::Collector;
 use super::cursor::{self, Cursor};
 use super::folder;
 use super::record::ForwardedRecord;
+use super::storage::Bucket;
 use super::syslog::SyslogReceiver;
 use super::target::ForwardTarget;
 
@@ -85,6 +87,7 @@ impl SendFailure {
 enum Sender {
     Folder(PathBuf),
     Collector(Box<Collector>),
+    Bucket(Box<Bucket>),
     Syslog(Box<SyslogReceiver>),
 }
 
@@ -116,6 +119,7 @@ impl Forwarding {
                 let found = folder.canonicalize().with_context(|| format!("cannot use `{}`", folder.display()))?;
                 ForwardTarget::Folder(found)
             }
+            ForwardTarget::Bucket(address) => ForwardTarget::Bucket(address.at_environment()?),
             other => other,
         };
         let name = target.to_string();
@@ -124,6 +128,7 @@ impl Forwarding {
         let sender = match target {
             ForwardTarget::Folder(folder) => Sender::Folder(folder),
             ForwardTarget::Collector(url) => Sender::Collector(Box::new(Collector::new(url, &host)?)),
+            ForwardTarget::Bucket(address) => Sender::Bucket(Box::new(Bucket::open(&address)?)),
             ForwardTarget::Syslog { host: to, port, is_encrypted } => {
                 Sender::Syslog(Box::new(SyslogReceiver::new(to, port, is_encrypted, &host)?))
             }
@@ -257,6 +262,7 @@ impl Forwarder {
         match &self.sender {
             Sender::Folder(folder) => folder::send(folder, part, self.is_following).map(|()| None),
             Sender::Collector(collector) => collector.send(part).await,
+            Sender::Bucket(bucket) => bucket::send(bucket, part).await.map(|()| None),
             Sender::Syslog(receiver) => receiver.send(part).await.map(|()| None),
         }
     }

@@ -2,11 +2,12 @@
 //! least once. A cursor beside the log names the last record that the target has acknowledged. Each record is sent with its number
 //! and chain value, so that the target can prove that none is missing and none was changed.
 //!
-//! The modules from the bottom up: `record` and `batch` (what is sent), `target` (where), `cursor` (how far), `folder`, `collector`
-//! and `syslog` (one way to send each), `forwarding` (the loop), `copy_lines`, `copy_window`, `copy_proof` and `copy` (a copy compared
+//! The modules from the bottom up: `record` and `batch` (what is sent), `target` (where), `cursor` (how far), `folder`, `storage` and `bucket`,
+//! `collector` and `syslog` (one way to send each), `forwarding` (the loop), `copy_lines`, `copy_window`, `copy_proof` and `copy` (a copy compared
 //! with the log), and `retention` (old files).
 
 mod batch;
+mod bucket;
 mod collector;
 mod copy;
 mod copy_lines;
@@ -19,12 +20,15 @@ mod record;
 mod retention;
 #[cfg(test)]
 mod sample_log;
+mod storage;
 mod syslog;
 mod target;
 
+pub use bucket::fetch_copy;
 pub use copy::{CopyDifference, CopyReport, compare};
 pub use cursor::{RegisteredCursor, registered};
 pub use forwarding::{ForwardSummary, Forwarding};
 pub use record::host_name;
 pub use retention::{PrunedLog, prune};
+pub use storage::BucketAddress;
 pub use target::ForwardTarget;

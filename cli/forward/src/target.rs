@@ -1,4 +1,4 @@
-//! Targets: a collector of logs, a syslog receiver, or a folder, parsed from one text.
+//! Targets: a collector of logs, a syslog receiver, a bucket, or a folder, parsed from one text.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,12 +7,14 @@ use std::str::FromStr;
 use reqwest::Url;
 use toolcrib_base::http::{self, shown};
 
+use super::storage::{BucketAddress, SCHEME};
+
 /// Path of the logs at a collector.
 const LOGS: [&str; 2] = ["v1", "logs"];
 /// Default port of syslog over TCP, and over TLS (RFC 5425).
 const SYSLOG_PORTS: (u16, u16) = (514, 6514);
 const EXPECTED: &str =
-    "a directory, `file:///DIR`, `https://HOST`, `http://HOST`, `syslog+tls://HOST` or `syslog://HOST`";
+    "a directory, `file:///DIR`, `s3://BUCKET`, `https://HOST`, `http://HOST`, `syslog+tls://HOST` or `syslog://HOST`";
 
 /// Place that records are sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum ForwardTarget {
     Folder(PathBuf),
     /// An OpenTelemetry collector, with the address of its logs.
     Collector(Url),
+    /// A bucket of S3-compatible storage, one object per batch.
+    Bucket(BucketAddress),
     /// A syslog receiver over TCP.
     Syslog {
         /// Name or address of the host.
@@ -48,6 +52,7 @@ impl ForwardTarget {
         match self {
             Self::Folder(_) => false,
             Self::Collector(url) => url.scheme() == "http" && !http::is_loopback(url),
+            Self::Bucket(address) => address.is_exposed(),
             Self::Syslog { is_encrypted: true, .. } => false,
             Self::Syslog { host, .. } => {
                 let url = Url::parse(&format!("http://{}", bracketed(host)));
@@ -64,6 +69,9 @@ impl FromStr for ForwardTarget {
         let Some((scheme, _)) = text.split_once("://") else {
             return if text.is_empty() { Err(format!("expected {EXPECTED}")) } else { Ok(Self::Folder(text.into())) };
         };
+        if scheme.eq_ignore_ascii_case(SCHEME) {
+            return text.parse().map(Self::Bucket);
+        }
         // An unparsable address cannot be masked, so it is not repeated.
         let url = Url::parse(text).map_err(|error| format!("{error}; expected {EXPECTED}"))?;
         let has_more = url.query().is_some() || url.fragment().is_some();
@@ -99,6 +107,7 @@ impl fmt::Display for ForwardTarget {
         match self {
             Self::Folder(folder) => write!(f, "{}", folder.display()),
             Self::Collector(url) => f.write_str(&shown(url)),
+            Self::Bucket(address) => address.fmt(f),
             Self::Syslog { host, port, is_encrypted } => {
                 let scheme = if *is_encrypted { "syslog+tls" } else { "syslog" };
                 write!(f, "{scheme}://{}:{port}", bracketed(host))

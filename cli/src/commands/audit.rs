@@ -39,7 +39,7 @@ fn note_beginning() {
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
-        Command::Verify(args) => verify::run(args),
+        Command::Verify(args) => verify::run(args).await,
         Command::Show(args) => show::run(args),
         Command::Forward(args) => forward::run(args).await,
         Command::Prune(args) => prune::run(args),

@@ -27,9 +27,9 @@ fn compared(log: &Path, copy: &str) -> CopyReport {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), copy).unwrap();
     let copies = [file.path().to_path_buf()];
-    let mut report = compare(log, &copies).unwrap();
+    let mut report = compare(log, &copies, &[]).unwrap();
     for size in 1..5 {
-        let windowed = compare_in_windows(log, &copies, size).unwrap();
+        let windowed = compare_in_windows(log, &copies, &[], size).unwrap();
         assert_eq!(json!(windowed), json!(report), "windows of {size}");
     }
     for found in &mut report.found {
@@ -170,7 +170,7 @@ fn records_that_were_sent_to_the_copy_or_to_every_target_must_be_in_it() {
     let folder = folder.path().canonicalize().unwrap();
     note(folder.to_str().unwrap(), 10);
     fs::write(folder.join("part"), lines[..7].join("\n")).unwrap();
-    assert_eq!(compare(log.path(), &[folder]).unwrap().found, missing(10), "the target of the copy");
+    assert_eq!(compare(log.path(), &[folder], &[]).unwrap().found, missing(10), "the target of the copy");
 }
 
 #[test]
@@ -194,10 +194,10 @@ fn numbers_and_versions_without_end_cost_no_more_than_their_lines() {
 #[test]
 fn a_copy_that_cannot_be_read_is_an_error() {
     let (log, _) = sample();
-    assert!(compare(log.path(), &[PathBuf::from("none")]).is_err());
+    assert!(compare(log.path(), &[PathBuf::from("none")], &[]).is_err());
     let empty = tempfile::tempdir().unwrap();
-    assert!(compare(log.path(), &[empty.path().to_path_buf()]).is_err(), "no file");
+    assert!(compare(log.path(), &[empty.path().to_path_buf()], &[]).is_err(), "no file");
     let long = empty.path().join("long");
     fs::File::create(&long).unwrap().set_len(copy_lines::MAX_LINE + 1).unwrap();
-    assert!(compare(log.path(), &[long]).unwrap_err().to_string().contains("line 1: more than 64 MiB"));
+    assert!(compare(log.path(), &[long], &[]).unwrap_err().to_string().contains("line 1: more than 64 MiB"));
 }

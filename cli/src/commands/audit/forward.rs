@@ -16,18 +16,20 @@ const EXAMPLES: &str = "\
 Examples:
   toolcrib audit forward https://otel.example.com --follow
   toolcrib audit forward syslog+tls://log.example.com --follow
+  toolcrib audit forward s3://logs/toolcrib/host1 --follow
   toolcrib audit forward /var/spool/toolcrib
   toolcrib audit verify --against /var/spool/toolcrib  compare the copy with the log
 
 Targets: `https://HOST` and `http://HOST` are OpenTelemetry collectors, which get OTLP/JSON at `/v1/logs`; \
-`syslog+tls://HOST` and `syslog://HOST` get messages of RFC 5424; a directory or `file:///DIR` gets one file per batch, \
-for a shipper or a mounted object store.
+`syslog+tls://HOST` and `syslog://HOST` get messages of RFC 5424; `s3://BUCKET/PREFIX` gets one object per batch, with `?endpoint=https://HOST` at another server than Amazon's; \
+a directory or `file:///DIR` gets one file per batch.
 
 Every record is sent in order and at least once, with its logged arguments, its number (`seq`) and its chain value. A file \
 next to the log records the progress, so the next start continues there; one process at a time forwards to a target. Records \
 that were removed before they were sent are an error, and the others are sent.
 
-OTEL_EXPORTER_OTLP_HEADERS has headers for a collector, such as `authorization=Bearer%20TOKEN`.
+OTEL_EXPORTER_OTLP_HEADERS has headers for a collector, such as `authorization=Bearer%20TOKEN`. A bucket is opened with \
+AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a web identity or the role of the machine, in AWS_REGION.
 
 Exit status: 0 everything is sent, 1 the target did not accept records, or records are missing, changed or rejected.";
 /// Default time for further attempts.
@@ -41,7 +43,7 @@ const NAMELESS: &str = "localhost";
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Place to send to: `https://HOST`, `syslog+tls://HOST[:PORT]`, `syslog://HOST[:PORT]` or a directory
+    /// Place to send to: `https://HOST`, `syslog+tls://HOST[:PORT]`, `syslog://HOST[:PORT]`, `s3://BUCKET/PREFIX` or a directory
     #[arg(value_name = "TARGET")]
     target: ForwardTarget,
     /// Wait for further records, until the program is interrupted

@@ -1,13 +1,15 @@
 //! `toolcrib audit verify`: checks the chain of the audit log, compares it with copies, and reports every problem.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use serde::Serialize;
 use toolcrib::audit::{self, Chain, LogProblem, Severity, Summary};
+use toolcrib_base::progress;
 use toolcrib_base::render::{self, counted};
-use toolcrib_forward::{CopyReport, compare};
+use toolcrib_forward::{BucketAddress, CopyReport, compare, fetch_copy};
 use toolcrib_settings::audit_facts::describe;
 use toolcrib_sources::options::AuditLog;
 
@@ -29,7 +31,7 @@ Each problem is one line on standard output. A warning is something that the cha
 records without a chain value, or an incomplete line of a program that was killed.
 
 A copy for --against is a file or a directory with records as `toolcrib audit forward` sent them: its files, the lines \
-of a syslog receiver, or the lines of a collector's file exporter. Missing, changed and additional records are errors; \
+of a syslog receiver, the lines of a collector's file exporter, or the objects of a bucket. Missing, changed and additional records are errors; \
 records that were not sent yet are not.
 
 Before the first call there is no log. That is an error only with --head or --strict, because a removed log looks the same.
@@ -43,9 +45,9 @@ pub(super) struct Args {
     /// A chain value that was noted earlier and must be in the log; may be repeated
     #[arg(long, value_name = "CHAIN")]
     head: Vec<Chain>,
-    /// Compare a forwarded copy with the log; may be repeated for the parts of one copy
-    #[arg(long, value_name = "PATH")]
-    against: Vec<PathBuf>,
+    /// Compare a forwarded copy with the log: a path or `s3://BUCKET/PREFIX`; may be repeated for the parts of one copy
+    #[arg(long, value_name = "COPY")]
+    against: Vec<LogCopy>,
     /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
@@ -56,7 +58,22 @@ pub(super) struct Args {
     log: AuditLog,
 }
 
-pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// Copy of the log.
+#[derive(Debug, Clone)]
+enum LogCopy {
+    Path(PathBuf),
+    Bucket(BucketAddress),
+}
+
+impl FromStr for LogCopy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.starts_with("s3://") { text.parse().map(Self::Bucket) } else { Ok(Self::Path(text.into())) }
+    }
+}
+
+pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // The log has existed if one of its values was noted.
     let may_be_missing = args.head.is_empty() && args.against.is_empty() && !args.strict;
     let folder = if may_be_missing { args.log.begun()? } else { Some(args.log.folder()?) };
@@ -79,7 +96,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     let summary = verification.summary();
-    let copy = (!args.against.is_empty()).then(|| compare(&folder, &args.against)).transpose()?;
+    let copy = if args.against.is_empty() { None } else { Some(compared(&folder, args.against).await?) };
     sound &= copy.as_ref().is_none_or(|copy| copy.differences == 0);
     if args.json {
         print_json(sound, summary, &problems, copy.as_ref())?;
@@ -88,6 +105,25 @@ pub(super) fn run(args: Args) -> anyhow::Result<ExitCode> {
         copy.iter().flat_map(described).try_for_each(|line| render::print(&line))?;
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Compares copies with the log. Objects of buckets are first fetched into a folder of their own.
+async fn compared(log: &Path, copies: Vec<LogCopy>) -> anyhow::Result<CopyReport> {
+    let (mut paths, mut fetched, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+    for copy in copies {
+        match copy {
+            LogCopy::Path(path) => paths.push(path),
+            LogCopy::Bucket(address) => {
+                let folder = tempfile::tempdir()?;
+                let fetching =
+                    progress::during(format!("fetching {address}"), fetch_copy(address.clone(), folder.path()));
+                fetched.push(fetching.await?);
+                paths.push(folder.path().to_path_buf());
+                folders.push(folder);
+            }
+        }
+    }
+    compare(log, &paths, &fetched)
 }
 
 /// Describes a copy: its differences, and then its records.
