@@ -137,6 +137,36 @@ class Provider:
         self.process.wait()
 
 
+class Storage:
+    """The S3-compatible server of `moto`, installed by pip, with a bucket."""
+
+    def __init__(self, folder, machine, certificates, context):
+        program = os.environ.get("MOTO_SERVER", "moto_server")
+        if not shutil.which(program):
+            not_tried("install `moto[server]` with pip, and name its `moto_server` in MOTO_SERVER")
+        folder.mkdir()
+        self.url = f"https://{machine.address}:9444"
+        args = [program, "-H", machine.address, "-p", "9444", "-c", str(certificates.certificate), "-k", str(certificates.key)]
+        log = open(folder / "log", "ab")
+        self.process = subprocess.Popen(machine.command(args), cwd=folder, stdout=log, stderr=log)
+        until = time.time() + 60
+        while True:
+            try:
+                urllib.request.urlopen(urllib.request.Request(f"{self.url}/logs", method="PUT"), context=context, timeout=10)
+                return
+            except OSError:
+                if time.time() > until or self.process.poll() is not None:
+                    raise
+                time.sleep(0.1)
+
+    def bucket(self, prefix):
+        return f"s3://logs/{prefix}?endpoint={self.url}"
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
 class Nats:
     """A server of NATS, over TLS."""
 
