@@ -21,6 +21,7 @@ mod reload;
 mod rights;
 #[cfg(unix)]
 mod shared;
+mod shared_tenants;
 mod sign_in;
 mod sizes;
 mod stdio;

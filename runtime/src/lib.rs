@@ -86,6 +86,8 @@ pub use runtime::{Builder, HostGate, Runtime, WeakRuntime};
 pub use sandbox::{compiler, platform};
 pub use store::keyvalue::KeyValue;
 pub use store::results::Results;
-pub use store::{ListFile, cache, owner_only, programs, results};
+pub use store::{
+    EntryGroup, ExpectedVersion, ListFile, SharedEntries, SharedValue, cache, owner_only, programs, results,
+};
 pub use tool::Tool;
 pub use toolcrib_staging as staging;

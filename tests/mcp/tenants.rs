@@ -60,16 +60,16 @@ fn failure(answer: Value, id: &str) -> String {
 }
 
 /// State in the form of a sealed one that no server has sealed.
-fn forged(state: &str) -> String {
+pub(super) fn forged(state: &str) -> String {
     let other = if &state[20..21] == "A" { "B" } else { "A" };
     format!("{}{other}{}", &state[..20], &state[21..])
 }
 
-fn yes() -> Value {
+pub(super) fn yes() -> Value {
     json!({"approval": {"action": "accept", "content": {"allow": true}}})
 }
 
-fn crib() -> Crib {
+pub(super) fn crib() -> Crib {
     let crib = Crib::with_guests(&["echo"]);
     let tool = |program: &str, name: &str| {
         crib.install(&guest(program), program);

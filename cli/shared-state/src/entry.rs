@@ -21,6 +21,10 @@ pub enum StateKind {
     Result,
     /// Digest of a client's token, with its rights.
     Token,
+    /// List of the servers, such as permanent approvals.
+    List,
+    /// Value that a tool stores.
+    ToolValue,
 }
 
 impl StateKind {
@@ -32,6 +36,8 @@ impl StateKind {
             Self::SealKey => "seal-key",
             Self::Result => "result",
             Self::Token => "token",
+            Self::List => "list",
+            Self::ToolValue => "tool-value",
         }
     }
 
@@ -41,7 +47,7 @@ impl StateKind {
             Self::Call => Duration::from_hours(24),
             // A state lives for ten minutes, and the clocks of servers may differ by as much.
             Self::UsedState => Duration::from_mins(20),
-            Self::SealKey | Self::Token => Duration::from_hours(24 * 365 * 100),
+            Self::SealKey | Self::Token | Self::List | Self::ToolValue => Duration::from_hours(24 * 365 * 100),
             Self::Result => Duration::from_hours(24 * 7),
         }
     }
@@ -54,6 +60,9 @@ impl StateKind {
             Self::SealKey => 32,
             Self::Result => 4 << 20,
             Self::Token => 64 << 10,
+            Self::List => 16 << 20,
+            // With its key.
+            Self::ToolValue => (1 << 20) + 1026,
         }
     }
 
@@ -63,8 +72,8 @@ impl StateKind {
             Self::Call => (20_000, 1 << 30),
             Self::UsedState => (65_536, 0),
             Self::SealKey => (1, 32),
-            // Both have files of their own.
-            Self::Result | Self::Token => (0, 0),
+            // They have files of their own.
+            Self::Result | Self::Token | Self::List | Self::ToolValue => (0, 0),
         }
     }
 
@@ -76,6 +85,8 @@ impl StateKind {
             Self::SealKey => (16, 1024),
             Self::Result => (1000, 128 << 20),
             Self::Token => (1000, 16 << 20),
+            Self::List => (16, 64 << 20),
+            Self::ToolValue => (1000, 16 << 20),
         }
     }
 }

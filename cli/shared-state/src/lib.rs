@@ -8,6 +8,7 @@ mod file_store;
 mod postgres;
 mod quotas;
 mod results;
+mod shared_entries;
 mod used_list;
 
 use std::fmt;
@@ -21,6 +22,7 @@ pub use file_store::FileStore;
 pub use postgres::{PostgresStore, StoreObserver, StoreOperation};
 pub use quotas::{AdmittedCall, QuotaExceeded, QuotaLimits, QuotaPart, QuotaUse};
 pub use results::DatabaseResults;
+pub use shared_entries::DatabaseEntries;
 
 /// Result of an operation that may wait for the store.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;

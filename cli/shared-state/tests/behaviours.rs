@@ -5,19 +5,24 @@
 
 #[path = "../../../tests/postgres.rs"]
 mod postgres;
+#[path = "behaviours/versions.rs"]
+mod versions;
 
 use std::future::Future;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
+use toolcrib::{EntryGroup, SharedEntries};
 use toolcrib_shared_state::{
-    AdmittedCall, FileStore, PostgresStore, QuotaExceeded, QuotaLimits, QuotaPart, QuotaUse, StateClaim, StateKind,
-    StateName, StateStore, StoreError,
+    AdmittedCall, DatabaseEntries, FileStore, PostgresStore, QuotaExceeded, QuotaLimits, QuotaPart, QuotaUse,
+    StateClaim, StateKind, StateName, StateStore, StoreError,
 };
 
 use self::postgres::{PASSWORD, Postgres};
+use self::versions::versions_decide_about_changes_and_groups_have_exact_limits;
 
 type Store = Arc<dyn StateStore>;
 
@@ -214,6 +219,7 @@ async fn both_stores_behave_alike() {
     if let Some(postgres) = postgres {
         an_owner_cannot_fill_the_database(postgres).await;
         entries_are_read_by_their_names_and_the_oldest_give_way(postgres).await;
+        versions_decide_about_changes_and_groups_have_exact_limits(postgres).await;
         entries_of_a_dead_server_are_free_and_expired_rows_leave(postgres).await;
     }
 }
@@ -282,7 +288,7 @@ async fn an_older_schema_is_upgraded_with_its_rows(postgres: &Postgres) {
     postgres.query(&format!("INSERT INTO toolcrib.schema_version VALUES (1); {FIRST}"));
     assert_eq!(postgres.query(&claim("before")), "new");
     let store: Store = Arc::new(database(postgres, "old").await);
-    assert_eq!(postgres.query("SELECT version FROM toolcrib.schema_version"), "2");
+    assert_eq!(postgres.query("SELECT version FROM toolcrib.schema_version"), "3");
     let found = store.claim(call("ada", "before"), Vec::new()).await.unwrap();
     assert!(matches!(found, StateClaim::Existing(value, _) if value == b"begun"));
     // A server of the first version goes on.
@@ -347,7 +353,11 @@ async fn a_database_that_is_gone_is_named_within_a_bounded_time_and_nothing_is_l
     assert!(stores.iter().all(Result::is_ok));
     drop(stores);
     let StateClaim::New(held) = store.claim(call("ada", "k"), b"begun".to_vec()).await.unwrap() else { panic!("new") };
+    let lists = DatabaseEntries::lists(Arc::new(database(&postgres, "x").await));
     postgres.stop();
+    let group = EntryGroup::new("g", None);
+    let gone = [lists.read(&group, "k").unwrap_err(), lists.beginnings(&group, 1).unwrap_err()];
+    assert!(gone.iter().all(|error| error.kind() == ErrorKind::NotConnected), "{gone:?}");
     let lost = store.claim(call("ada", "during"), b"begun".to_vec()).await.unwrap_err();
     assert!(matches!(lost, StoreError::Unavailable(_)) && !store.is_available(), "{lost}");
     let owner = "ada".into();

@@ -11,6 +11,7 @@ mod denials;
 mod effects;
 mod hooks;
 mod network;
+mod own_files;
 mod patterns;
 mod permissions;
 mod records;
@@ -22,24 +23,23 @@ mod skills;
 mod sources;
 mod stage;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::builder::FalseyValueParser;
-use toolcrib::policy::{Approvals, Policy, Rule, StoredApproval};
+use toolcrib::policy::{Policy, Rule, StoredApproval};
 use toolcrib::tool::{Access, Body, LimitRequest, Limits};
-use toolcrib::{Audit, Builder, KeyValue, Results, Runtime, Tool};
-use toolcrib_base::folders::{bundles_folder, state_folder, user_folders};
+use toolcrib::{Audit, Builder, KeyValue, Results, Runtime, SharedEntries, Tool};
 use toolcrib_base::headings::{LIMITS, RECORDS, TOOLS};
 use toolcrib_base::parse::{MAX_COUNT, count, duration, size};
 use toolcrib_base::render;
 use toolcrib_packages::registries::{HeldBundles, SourceRegistries, localize};
 use toolcrib_packages::servers::ServerClient;
-use toolcrib_settings::config::{Config, Mask, project_of, system_file, user_file};
-use toolcrib_settings::permission::{DenyFlags, PendingCalls, TerminalApprover};
-use toolcrib_settings::secrets::{PASSPHRASE, SECRETS, Vault};
+use toolcrib_settings::config::{Config, Mask, project_of};
+use toolcrib_settings::permission::{DenyFlags, TerminalApprover};
+use toolcrib_settings::secrets::{PASSPHRASE, SECRETS};
 use toolcrib_settings::trust_options::TrustOptions;
 
 pub use ask_mode::AskOptions;
@@ -50,6 +50,7 @@ pub use client::ClientOptions;
 pub use compiling::{Compiling, ProgramUse};
 use denials::{denials, given_denials};
 pub use effects::{ClosedStage, Effects, header, history, required_history, warn_about_record};
+use own_files::keep_apart;
 use permissions::{Permissions, refuse_unmatched, warn_about_assigned};
 pub use records::{Recording, RecordsFolder};
 pub use results::ResultsFolder;
@@ -140,6 +141,9 @@ pub struct Sources {
     /// Without it, values last only for the run. Each tool can read only its own values.
     #[arg(long, value_name = "DIR", env = "TOOLCRIB_KEYVALUE_DIR", hide_env_values = true, help_heading = RECORDS)]
     keyvalue_dir: Option<PathBuf>,
+    /// Values of tools that servers share, without a directory for them.
+    #[arg(skip)]
+    pub shared_values: Option<Arc<dyn SharedEntries>>,
     /// Truncate results over this many characters for the model; the full result, up to --max-output, is stored and
     /// referenced [default: 65536]
     #[arg(long, value_name = "CHARS", value_parser = count::<u32, 1, MAX_COUNT>, help_heading = LIMITS)]
@@ -254,9 +258,9 @@ impl Sources {
         if let Some(characters) = self.max_inline.map(|characters| characters as usize) {
             builder = builder.max_inline(characters);
         }
-        if let Some(folder) = &self.keyvalue_dir {
-            builder = builder.keyvalue(KeyValue::folder(folder));
-        }
+        let values = self.keyvalue_dir.as_ref().map(KeyValue::folder);
+        let values = values.or_else(|| self.shared_values.clone().map(KeyValue::shared));
+        builder = values.into_iter().fold(builder, Builder::keyvalue);
         if let Some(tools) = config.defer_above {
             builder = builder.defer_above(tools);
         }
@@ -425,26 +429,4 @@ fn environment() -> impl Iterator<Item = (String, String)> {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     // Some systems ignore the case of the name.
     all.filter(|(name, _)| !name.eq_ignore_ascii_case(PASSPHRASE))
-}
-
-/// Reserves the program's own files so that no grant covers them: tools could approve their own calls or open the secret
-/// store. The default locations are reserved too when flags name others.
-fn keep_apart(
-    builder: Builder,
-    approvals: Option<&Approvals>,
-    pending: Option<&PendingCalls>,
-    vault: Option<&Vault>,
-) -> Builder {
-    let approvals = approvals.map(|file| ("approvals", file.path().to_path_buf(), Access::Write));
-    let pending = pending.map(|file| ("pending approvals", file.path().to_path_buf(), Access::Read));
-    let secrets = vault.map(|vault| ("secrets", vault.path().to_path_buf(), Access::Read));
-    let key = vault.map(|vault| ("key of the secrets", vault.key_path().to_path_buf(), Access::Read));
-    let state = state_folder("").map(|folder| ("state of earlier sessions", folder, Access::Read));
-    let cache = user_folders().map(|user| ("default compile cache", user.cache, Access::Read));
-    let installed = bundles_folder().map(|folder| ("installed bundles", folder, Access::Write));
-    let settings =
-        [user_file(), system_file()].into_iter().flatten().filter_map(|file| file.parent().map(Path::to_path_buf));
-    let settings = settings.map(|folder| ("settings of all folders", folder, Access::Write));
-    let all = [approvals, secrets, key, state, cache, installed, pending].into_iter().flatten().chain(settings);
-    all.fold(builder, |builder, (what, path, least)| builder.reserve(what, path, least))
 }

@@ -1,13 +1,17 @@
 //! `toolcrib approvals`: answers calls that wait for approval, and lists and revokes permanent approvals.
 
 mod pending;
+mod places;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use toolcrib::policy::{ApprovalAnswer, Approvals, StoredApproval};
 use toolcrib_base::render::{self, Advice, counted, one_line};
 use toolcrib_base::suggestion;
 use toolcrib_sources::options::Kept;
+
+use places::ApprovalPlaces;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,6 +29,9 @@ once when it is repeated after `allow`. The answer covers exactly this call of t
 holds for 15. A call of `run` or `mcp` with `--wait-approval` waits that long and continues with the answer; \
 `--session` also allows further such calls of that run or client.
 
+With `server.store`, the approvals and the waiting calls of all its servers are in the database; these commands reach them and \
+the files of this user.
+
 A permanent approval covers the calls of one tool that one rule asks about. It lapses when the tool changes: \
 its program, fixed arguments, description, schema, limits, source or permissions.";
 /// Client of approvals without an owner, in the list and as a value of `--client`.
@@ -37,6 +44,9 @@ const HEADINGS: [&str; 5] = ["TOOL", "RULE", "CLIENT", "APPROVED", "PROGRAM"];
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
+    /// Settings file; `server.store` in it names the database with the servers' approvals
+    #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true, global = true)]
+    config: Option<PathBuf>,
 }
 
 #[derive(clap::Subcommand)]
@@ -100,17 +110,35 @@ enum Action {
     },
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.action {
-        Action::Pending { id: None, json, kept } => pending::list(&kept, json)?,
-        Action::Pending { id: Some(id), json, kept } => pending::show(&kept, &id, json)?,
-        Action::Allow { id, session: true, kept, .. } => pending::allow_session(&kept, &id)?,
-        Action::Allow { id, always, kept, .. } => pending::allow(&kept, &id, always)?,
-        Action::Deny { id, reason, kept } => pending::deny(&kept, &id, reason.as_deref().unwrap_or_default())?,
-        Action::List { json, kept } => list(&file(&kept)?.read()?, json)?,
-        Action::Remove { tools, client, kept, .. } => remove(&file(&kept)?, &tools, client.as_deref())?,
+impl Action {
+    fn kept(&self) -> &Kept {
+        match self {
+            Self::Pending { kept, .. }
+            | Self::Allow { kept, .. }
+            | Self::Deny { kept, .. }
+            | Self::List { kept, .. }
+            | Self::Remove { kept, .. } => kept,
+        }
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let places = ApprovalPlaces::open(args.action.kept().clone(), args.config.as_deref()).await?;
+    let done = act(args.action, &places);
+    places.close().await;
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+fn act(action: Action, places: &ApprovalPlaces) -> anyhow::Result<()> {
+    match action {
+        Action::Pending { id: None, json, .. } => pending::list(&places.waiting()?, json),
+        Action::Pending { id: Some(id), json, .. } => pending::show(places, &id, json),
+        Action::Allow { id, session: true, .. } => pending::allow_session(places, &id),
+        Action::Allow { id, always, .. } => pending::allow(places, &id, always),
+        Action::Deny { id, reason, .. } => pending::deny(places, &id, reason.as_deref().unwrap_or_default()),
+        Action::List { json, .. } => list(&stored(&places.approvals()?)?, json),
+        Action::Remove { tools, client, .. } => remove(&places.approvals()?, &tools, client.as_deref()),
+    }
 }
 
 /// Parses the reason of a denial.
@@ -124,11 +152,14 @@ fn reason(text: &str) -> Result<String, String> {
     }
 }
 
-fn file(kept: &Kept) -> anyhow::Result<Approvals> {
-    kept.file().ok_or_else(|| {
-        Advice::new("no file for approvals: no home directory was found", "name one with `--set approvals.file=FILE`")
-            .into()
-    })
+/// Returns the permanent approvals of all places, oldest first.
+fn stored(places: &[Approvals]) -> anyhow::Result<Vec<StoredApproval>> {
+    let mut all = Vec::new();
+    for approvals in places {
+        all.extend(approvals.read()?);
+    }
+    all.sort_by_key(|one| one.given);
+    Ok(all)
 }
 
 fn list(approvals: &[StoredApproval], json: bool) -> anyhow::Result<()> {
@@ -163,9 +194,9 @@ fn is_of(one: &StoredApproval, name: &str) -> bool {
     shown == name || holder == Some(name)
 }
 
-/// Revokes the approvals of `tools`, or all if the list is empty; with a client, only its approvals.
-fn remove(approvals: &Approvals, tools: &[String], client: Option<&str>) -> anyhow::Result<()> {
-    let mut known = approvals.read()?;
+/// Revokes the approvals of `tools` in all places, or all if the list is empty; with a client, only its approvals.
+fn remove(places: &[Approvals], tools: &[String], client: Option<&str>) -> anyhow::Result<()> {
+    let mut known = stored(places)?;
     if let Some(name) = client {
         if !known.iter().any(|one| is_of(one, name)) {
             let message = format!("no approval of the client `{}`: nothing was revoked", one_line(name));
@@ -180,10 +211,13 @@ fn remove(approvals: &Approvals, tools: &[String], client: Option<&str>) -> anyh
         let hint = nearest_or_list(unknown, known.iter().map(|one| one.tool.as_str()));
         return Err(Advice::new(message, hint).into());
     }
-    let removed = approvals.remove(|one| {
-        let is_chosen = tools.is_empty() || tools.contains(&one.tool);
-        is_chosen && client.is_none_or(|name| is_of(one, name))
-    })?;
+    let mut removed = 0;
+    for approvals in places {
+        removed += approvals.remove(|one| {
+            let is_chosen = tools.is_empty() || tools.contains(&one.tool);
+            is_chosen && client.is_none_or(|name| is_of(one, name))
+        })?;
+    }
     render::aside(&format!("revoked {}", counted(removed, "approval")));
     Ok(())
 }

@@ -158,7 +158,7 @@ impl Command {
             Command::Key(args) => key::run(args).await,
             Command::Sign(args) => sign::run(args).await,
             Command::Verify(args) => verify::run(args).await,
-            Command::Approvals(args) => approvals::run(args),
+            Command::Approvals(args) => approvals::run(args).await,
             Command::Secret(args) => secret::run(args).await,
             Command::Config(args) => config::run(args).await,
             Command::Cache(args) => cache::run(args).await,

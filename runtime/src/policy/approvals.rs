@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::store::ListFile;
+use crate::store::{ListFile, SharedEntries};
 
 use super::approval::Approval;
 
@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Maximum size of the approvals of one owner, so that there is room for those of others.
 const MAX_OWNER_BYTES: usize = 1 << 18;
 
-/// A file of permanent approvals. It may be missing, and is then empty.
+/// A file of permanent approvals, or those that several servers share. A missing file is empty.
 #[derive(Debug, Clone)]
 pub struct Approvals {
     file: ListFile<StoredApproval>,
@@ -76,7 +76,17 @@ impl Approvals {
         Self { file: ListFile::new(path, "approvals", MAX_BYTES) }
     }
 
-    /// Path of the file.
+    /// Uses the approvals in a store that several servers share.
+    pub fn shared(entries: Arc<dyn SharedEntries>) -> Self {
+        Self { file: ListFile::shared(entries, "approvals", MAX_BYTES as usize) }
+    }
+
+    /// Returns `true` for approvals in a store that several servers share.
+    pub fn is_shared(&self) -> bool {
+        self.file.is_shared()
+    }
+
+    /// Path, or a name for messages if servers share the approvals.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
@@ -142,8 +152,8 @@ impl Approvals {
         })
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Vec<StoredApproval>) -> T) -> Result<T, Error> {
-        self.file.change(change).map_err(|error| self.fault(error))
+    fn change<T>(&self, change: impl FnMut(&mut Vec<StoredApproval>) -> T) -> Result<T, Error> {
+        self.file.update(change).map_err(|error| self.fault(error))
     }
 
     fn fault(&self, error: io::Error) -> Error {

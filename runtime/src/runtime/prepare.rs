@@ -213,7 +213,7 @@ impl Builder {
             ("compile cache", self.compile_cache.as_deref()),
             ("result store", self.results.as_ref().map(Results::path)),
             ("copies of skills", self.skill_copies.as_deref()),
-            ("key-value store", self.keyvalue.as_ref().map(KeyValue::path)),
+            ("key-value store", self.keyvalue.as_ref().and_then(KeyValue::path)),
         ];
         let own = own.into_iter().filter_map(|(label, path)| Some((label, path?, Access::Read)));
         let named = self.reserved.iter().map(|(label, path, least)| (label.as_str(), path.as_path(), *least));

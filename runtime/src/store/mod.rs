@@ -8,5 +8,7 @@ mod list_file;
 pub mod owner_only;
 pub mod programs;
 pub mod results;
+mod shared_entries;
 
 pub use list_file::ListFile;
+pub use shared_entries::{EntryGroup, ExpectedVersion, SharedEntries, SharedValue};

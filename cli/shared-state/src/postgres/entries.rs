@@ -1,4 +1,7 @@
-//! Entries that no server holds: they are read, listed and removed by their names, and some give way to newer ones of their owner.
+//! Entries that no server holds: they are read, listed and removed by their names, changed by their versions, and some give way to newer
+//! ones of their owner.
+
+use toolcrib::ExpectedVersion;
 
 use super::{PostgresStore, bounded, hashed, read};
 use crate::entry::{StateKind, StateName};
@@ -63,6 +66,85 @@ impl PostgresStore {
         let (owner, key) = (hashed(&name.owner), hashed(&name.key));
         let Self { inner, .. } = self;
         let row = inner.pool.run(StoreOperation::Forget, &[&inner.space, &name.kind.as_str(), &owner, &key]).await?;
+        read(&row, 0)
+    }
+
+    /// Returns the version of an entry, with its value unless the version is the `known` one; `None` if there is no entry. The
+    /// operation is in turn with the others of `owner`.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer.
+    pub(crate) async fn read(
+        &self,
+        name: &StateName,
+        known: Option<i64>,
+        owner: Option<&str>,
+    ) -> Result<Option<(i64, Option<Vec<u8>>)>, StoreError> {
+        let (group, key) = (hashed(&name.owner), hashed(&name.key));
+        let Self { inner, .. } = self;
+        let row = inner
+            .pool
+            .run_in_turn(owner, StoreOperation::Read, &[&inner.space, &name.kind.as_str(), &group, &key, &known])
+            .await?;
+        let version: Option<i64> = read(&row, 0)?;
+        version.map(|version| Ok((version, read(&row, 1)?))).transpose()
+    }
+
+    /// Replaces an entry's value, or removes the entry without a value. Returns its new version; `None` if it has another one
+    /// than the expected.
+    ///
+    /// # Errors
+    ///
+    /// The value is too large, the group is full, or the database does not answer.
+    pub(crate) async fn swap(
+        &self,
+        name: &StateName,
+        expected: ExpectedVersion,
+        value: Option<&[u8]>,
+        owner: Option<&str>,
+    ) -> Result<Option<i64>, StoreError> {
+        name.check(value.unwrap_or_default())?;
+        let (kind, seconds) = (name.kind.as_str(), name.kind.lifetime().as_secs_f64());
+        let (entries, bytes) = name.kind.max_of_owner();
+        let (entries, bytes, new) = (bounded(entries), bounded(bytes), rand::random::<i64>());
+        let (group, key) = (hashed(&name.owner), hashed(&name.key));
+        let is_any = expected == ExpectedVersion::Any;
+        let version = match expected {
+            ExpectedVersion::Present(version) => Some(version),
+            ExpectedVersion::Any | ExpectedVersion::Absent => None,
+        };
+        let Self { inner, .. } = self;
+        let row = inner
+            .pool
+            .run_in_turn(
+                owner,
+                StoreOperation::Swap,
+                &[&inner.space, &kind, &group, &key, &is_any, &version, &new, &value, &seconds, &entries, &bytes],
+            )
+            .await?;
+        Ok(read::<bool>(&row, 0)?.then_some(new))
+    }
+
+    /// Returns the beginnings of a group's values.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer.
+    pub(crate) async fn beginnings(
+        &self,
+        kind: StateKind,
+        group: &str,
+        max_len: usize,
+        owner: Option<&str>,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let (group, most) = (hashed(group), bounded(kind.max_of_owner().0));
+        let max_len = i32::try_from(max_len).unwrap_or(i32::MAX);
+        let Self { inner, .. } = self;
+        let row = inner
+            .pool
+            .run_in_turn(owner, StoreOperation::Beginnings, &[&inner.space, &kind.as_str(), &group, &most, &max_len])
+            .await?;
         read(&row, 0)
     }
 }

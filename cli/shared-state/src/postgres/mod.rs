@@ -261,7 +261,7 @@ impl Inner {
 }
 
 /// Returns a bounded name for one of any length. Strangers choose the names of owners and keys.
-fn hashed(name: &str) -> String {
+pub(crate) fn hashed(name: &str) -> String {
     digest(name.as_bytes()).trim_start_matches("sha256:").to_owned()
 }
 

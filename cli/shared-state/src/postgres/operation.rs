@@ -17,6 +17,12 @@ pub enum StoreOperation {
     List,
     /// Removal of an entry by its name.
     Forget,
+    /// Value of an entry with its version.
+    Read,
+    /// Change of an entry with an expected version.
+    Swap,
+    /// Beginnings of an owner's values.
+    Beginnings,
     /// Count of a call that begins.
     Admit,
     /// Return of an ended call's place.
@@ -29,7 +35,7 @@ pub enum StoreOperation {
 
 impl StoreOperation {
     /// All operations, in the order of their values.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Claim,
         Self::Change,
         Self::Remove,
@@ -37,6 +43,9 @@ impl StoreOperation {
         Self::Get,
         Self::List,
         Self::Forget,
+        Self::Read,
+        Self::Swap,
+        Self::Beginnings,
         Self::Admit,
         Self::Release,
         Self::Live,
@@ -53,6 +62,9 @@ impl StoreOperation {
             Self::Get => "get",
             Self::List => "list",
             Self::Forget => "forget",
+            Self::Read => "read",
+            Self::Swap => "swap",
+            Self::Beginnings => "beginnings",
             Self::Admit => "admit",
             Self::Release => "release",
             Self::Live => "live",
@@ -70,6 +82,9 @@ impl StoreOperation {
             Self::Get => "SELECT toolcrib.get($1, $2, $3, $4)",
             Self::List => "SELECT toolcrib.list($1, $2, $3, $4)",
             Self::Forget => "SELECT toolcrib.forget($1, $2, $3, $4)",
+            Self::Read => "SELECT * FROM toolcrib.read($1, $2, $3, $4, $5)",
+            Self::Swap => "SELECT toolcrib.swap($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            Self::Beginnings => "SELECT toolcrib.beginnings($1, $2, $3, $4, $5)",
             Self::Admit => "SELECT * FROM toolcrib.admit($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             Self::Release => "SELECT toolcrib.release($1, $2, $3)",
             Self::Live => "SELECT toolcrib.live($1, $2)",

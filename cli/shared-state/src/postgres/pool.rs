@@ -96,6 +96,16 @@ impl Pool {
         self.observed(Some(owner), operation, values).boxed()
     }
 
+    /// Runs an operation of an owner, if there is one, as [`Pool::run`] does.
+    pub(super) fn run_in_turn<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        operation: StoreOperation,
+        values: &'a [&'a (dyn ToSql + Sync)],
+    ) -> StoreFuture<'a, Row> {
+        self.observed(owner, operation, values).boxed()
+    }
+
     async fn observed(
         &self,
         owner: Option<&str>,

@@ -5,7 +5,7 @@ use tokio_postgres::{Client, Error};
 use crate::error::StoreError;
 
 /// Upgrades in their order; each belongs to one version, and none is changed once it was released.
-const UPGRADES: [&str; 2] = [include_str!("schema_1.sql"), include_str!("schema_2.sql")];
+const UPGRADES: [&str; 3] = [include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
 /// Number of the lock that upgrades take, for this program alone.
 const LOCK: i64 = 0x746f_6f6c_6372_6962;
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use toolcrib::Runtime;
 use toolcrib::call::Behavior;
 use toolcrib::policy::{Approvals, Pattern, PatternError, Rule};
+use toolcrib::{Runtime, SharedEntries};
 use toolcrib_base::folders::state_folder;
 use toolcrib_base::parse::not_allowed;
 use toolcrib_base::render::Advice;
@@ -69,6 +69,9 @@ pub struct Kept {
     /// directory]
     #[arg(long, value_name = "FILE", env = "TOOLCRIB_PENDING", hide_env_values = true, help_heading = RULES)]
     pending: Option<PathBuf>,
+    /// Lists that servers share, in place of files that no option names.
+    #[arg(skip)]
+    shared: Option<Arc<dyn SharedEntries>>,
 }
 
 impl Rules {
@@ -135,23 +138,37 @@ impl RuleFlags {
 }
 
 impl Kept {
-    /// Returns the file; `None` if none is named and the user has no home directory, which disables permanent approvals.
-    pub fn file(&self) -> Option<Approvals> {
-        self.approvals.clone().or_else(|| state_folder("approvals.json")).map(Approvals::file)
+    /// Uses lists that servers share, in place of the files that no option names.
+    #[must_use]
+    pub fn shared_in(self, shared: Arc<dyn SharedEntries>) -> Self {
+        Self { shared: Some(shared), ..self }
     }
 
-    /// Creates the approver that asks at the terminal, with the approvals that are stored now.
+    /// Returns the file, or the approvals that servers share; `None` if none is named and the user has no home directory, which
+    /// disables permanent approvals.
+    pub fn file(&self) -> Option<Approvals> {
+        match (&self.approvals, &self.shared) {
+            (None, Some(shared)) => Some(Approvals::shared(shared.clone())),
+            (path, _) => path.clone().or_else(|| state_folder("approvals.json")).map(Approvals::file),
+        }
+    }
+
+    /// Creates the approver that asks at the terminal, with the approvals that are stored now. Shared ones may be revoked at any time,
+    /// and are read for each question instead.
     ///
     /// # Errors
     ///
     /// The file cannot be read.
     pub fn terminal_approver(&self) -> anyhow::Result<Arc<TerminalApprover>> {
-        TerminalApprover::new(self.file()).map(Arc::new)
+        TerminalApprover::new(self.file().filter(|approvals| !approvals.is_shared())).map(Arc::new)
     }
 
-    /// Returns the file of the calls that wait for approval; `None` as for [`Kept::file`].
+    /// Returns the file of the calls that wait for approval, or those that servers share; `None` as for [`Kept::file`].
     pub fn pending(&self) -> Option<PendingCalls> {
-        self.pending.clone().or_else(|| state_folder("pending.json")).map(PendingCalls::file)
+        match (&self.pending, &self.shared) {
+            (None, Some(shared)) => Some(PendingCalls::shared(shared.clone())),
+            (path, _) => path.clone().or_else(|| state_folder("pending.json")).map(PendingCalls::file),
+        }
     }
 }
 

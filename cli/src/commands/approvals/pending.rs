@@ -3,19 +3,19 @@
 use std::io;
 
 use terminal_size::{Height, Width, terminal_size_of};
-use toolcrib_base::render::{self, Advice, one_line};
-use toolcrib_settings::permission::{PendingCall, PendingCalls};
-use toolcrib_sources::options::Kept;
+use toolcrib_base::render::{self, one_line};
+use toolcrib_settings::permission::PendingCall;
+
+use super::places::ApprovalPlaces;
 
 const HEADINGS: [&str; 6] = ["ID", "TOOL", "CLIENT", "ASKED", "STATE", "RULE"];
 /// Width of output that is not a terminal, in columns.
 const DEFAULT_WIDTH: usize = 80;
 
-/// Lists the calls.
-pub(super) fn list(kept: &Kept, json: bool) -> anyhow::Result<()> {
-    let calls = file(kept)?.list()?;
+/// Lists calls.
+pub(super) fn list(calls: &[PendingCall], json: bool) -> anyhow::Result<()> {
     if json {
-        return render::print_json(&serde_json::to_string(&calls)?);
+        return render::print_json(&serde_json::to_string(calls)?);
     }
     let row = |call: &PendingCall| {
         let asked = format!("{:.0}", call.asked);
@@ -26,8 +26,8 @@ pub(super) fn list(kept: &Kept, json: bool) -> anyhow::Result<()> {
 }
 
 /// Shows one call in full.
-pub(super) fn show(kept: &Kept, id: &str, json: bool) -> anyhow::Result<()> {
-    let call = file(kept)?.find(id)?;
+pub(super) fn show(places: &ApprovalPlaces, id: &str, json: bool) -> anyhow::Result<()> {
+    let call = places.of_call(id)?.0.find(id)?;
     match json {
         true => render::print_json(&serde_json::to_string(&call)?),
         false => render::print(call.sheet(width(terminal_size_of(io::stdout()))).trim_end()),
@@ -35,9 +35,13 @@ pub(super) fn show(kept: &Kept, id: &str, json: bool) -> anyhow::Result<()> {
 }
 
 /// Allows a call. With `always`, also stores a permanent approval.
-pub(super) fn allow(kept: &Kept, id: &str, always: bool) -> anyhow::Result<()> {
-    let approvals = if always { Some(super::file(kept)?) } else { None };
-    let (call, permanent) = file(kept)?.allow(id, approvals.as_ref())?;
+pub(super) fn allow(places: &ApprovalPlaces, id: &str, always: bool) -> anyhow::Result<()> {
+    let (calls, approvals) = places.of_call(id)?;
+    if always && approvals.is_none() {
+        // It names the missing file.
+        places.approvals()?;
+    }
+    let (call, permanent) = calls.allow(id, approvals.as_ref().filter(|_| always))?;
     if let Some(approval) = permanent {
         let tool = one_line(&call.tool);
         render::aside(&format!(
@@ -51,28 +55,18 @@ pub(super) fn allow(kept: &Kept, id: &str, always: bool) -> anyhow::Result<()> {
 }
 
 /// Allows a call, and further ones in the session that waits.
-pub(super) fn allow_session(kept: &Kept, id: &str) -> anyhow::Result<()> {
-    let call = file(kept)?.allow_session(id)?;
+pub(super) fn allow_session(places: &ApprovalPlaces, id: &str) -> anyhow::Result<()> {
+    let call = places.of_call(id)?.0.allow_session(id)?;
     let scope = call.session_scope().unwrap_or_default();
     render::aside(&format!("allowed `{}`, which waits for this answer, and {scope}", one_line(&call.tool)));
     Ok(())
 }
 
 /// Denies a call; the model gets the reason, if it is not empty.
-pub(super) fn deny(kept: &Kept, id: &str, reason: &str) -> anyhow::Result<()> {
-    let call = file(kept)?.deny(id, reason)?;
+pub(super) fn deny(places: &ApprovalPlaces, id: &str, reason: &str) -> anyhow::Result<()> {
+    let call = places.of_call(id)?.0.deny(id, reason)?;
     confirm(&call, "is denied");
     Ok(())
-}
-
-fn file(kept: &Kept) -> anyhow::Result<PendingCalls> {
-    kept.pending().ok_or_else(|| {
-        Advice::new(
-            "no file for pending calls: no home directory was found",
-            "name one with `--set approvals.pending=FILE`",
-        )
-        .into()
-    })
 }
 
 fn confirm(call: &PendingCall, then: &str) {

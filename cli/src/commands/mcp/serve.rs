@@ -112,6 +112,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.shared_results = opened.results();
     let store = opened.store.clone();
     args.counted = args.http.is_http().then(|| Arc::new(Quotas::new(args.http.quotas.rules(), store.clone())));
+    opened.share(&mut args.sources);
     let tokens = opened.tokens();
     args.http.check_tokens(tokens.as_deref()).await?;
     let telemetry = args.telemetry.start(Root::Server)?;

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use toolcrib::SharedEntries;
 use toolcrib::results::SharedResults;
 use toolcrib_base::progress;
 use toolcrib_base::render::Advice;
 use toolcrib_mcp::{Handler, SharedTokens};
 use toolcrib_settings::config::StoreSettings;
-use toolcrib_shared_state::{DatabaseResults, FileStore, PostgresStore, StateStore, StoreError};
+use toolcrib_shared_state::{DatabaseEntries, DatabaseResults, FileStore, PostgresStore, StateStore, StoreError};
+use toolcrib_sources::options::Sources;
 
 /// Store of a server.
 pub(super) struct OpenedStore {
@@ -40,6 +42,14 @@ impl OpenedStore {
     pub(super) fn results(&self) -> Option<Arc<dyn SharedResults>> {
         let database = self.database.clone()?;
         Some(Arc::new(DatabaseResults::new(database)))
+    }
+
+    /// Lets a server's sources use the lists and the values of tools that all servers share, with a database.
+    pub(super) fn share(&self, sources: &mut Sources) {
+        let Some(database) = &self.database else { return };
+        let lists: Arc<dyn SharedEntries> = Arc::new(DatabaseEntries::lists(database.clone()));
+        sources.rules.kept = sources.rules.kept.clone().shared_in(lists);
+        sources.shared_values = Some(Arc::new(DatabaseEntries::tool_values(database.clone())));
     }
 
     /// Returns the tokens that all servers accept; `None` without a database.

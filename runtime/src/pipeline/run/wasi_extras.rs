@@ -36,13 +36,13 @@ fn store(pipeline: &Pipeline, tool: &Tool, digest: &str, memory: &Memory) -> Sto
         Body::Typed(typed) => ("program", typed.program.to_string_lossy()),
         _ => ("tool", tool.name.as_str().into()),
     };
-    let Some(folder) = &pipeline.keyvalue else { return memory.store([digest, kind, &*owner]) };
+    let Some(stores) = &pipeline.keyvalue else { return memory.store([digest, kind, &*owner]) };
     let source = real_path(&tool.origin.path);
     let version = if tool.origin.trust.is_operators() { "" } else { digest };
     let source = source.to_string_lossy();
     let words = [kind, &*owner, &*source, version].into_iter();
     let words: Vec<&str> = words.chain(memory.owner().map(|owner| &**owner)).collect();
-    folder.store(&words)
+    stores.store(&words, memory.owner())
 }
 
 /// Returns settings as texts: a string as it is, every other value as its JSON.

@@ -15,6 +15,8 @@ pub(crate) enum StoreError {
     KeyCount(usize),
     #[error("the store would have {0} bytes, more than the {MAX_BYTES} allowed")]
     StoreSize(usize),
+    #[error("the store would have more than the {MAX_KEYS} keys or the {MAX_BYTES} bytes allowed")]
+    Full(#[source] io::Error),
     #[error("{0} keys at once, more than the {MAX_KEYS} allowed")]
     RequestedKeys(usize),
     #[error("the values have more than the {MAX_BYTES} bytes that are given at once")]

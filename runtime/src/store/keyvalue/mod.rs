@@ -1,10 +1,11 @@
 //! Key-value stores of tools: values that a tool stores between its calls, with limits, separate for each owner. A
 //! store is in memory and lives as long as its handles, or in a folder, where it persists and several processes share
-//! it.
+//! it, or in a store that several servers share.
 
 mod error;
 mod folder;
 mod memory;
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,9 @@ use toolcrib_foundation::hex;
 pub(crate) use error::StoreError;
 use folder::Folder;
 use memory::Values;
+use shared::SharedKeys;
+
+use super::shared_entries::{EntryGroup, SharedEntries};
 
 /// Limits of one store.
 pub(crate) const MAX_KEYS: usize = 1000;
@@ -28,31 +32,51 @@ const MAX_VALUE_LEN: usize = 1 << 20;
 /// Maximum number of keys per listing page.
 const PAGE_LEN: usize = 100;
 
-/// A folder of persistent stores, created with owner-only rights when the first value is set.
+/// Persistent stores of tools: a folder, created with owner-only rights when the first value is set, or entries that several
+/// servers share.
 #[derive(Debug, Clone)]
-pub struct KeyValue {
-    path: PathBuf,
+pub struct KeyValue(Stores);
+
+#[derive(Debug, Clone)]
+enum Stores {
+    Folder(PathBuf),
+    Shared(Arc<dyn SharedEntries>),
 }
 
 impl KeyValue {
     /// Uses a folder for the stores.
     pub fn folder(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self(Stores::Folder(path.into()))
     }
 
-    /// Path of the folder, which is granted to no tool.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Uses entries that several servers share. Their groups have at most 1,000 entries and 16 MiB.
+    pub fn shared(entries: Arc<dyn SharedEntries>) -> Self {
+        Self(Stores::Shared(entries))
     }
 
-    /// Opens an owner's store, identified by a sequence of words.
-    pub(crate) fn store(&self, owner: &[&str]) -> Store {
+    /// Path of the folder, which is granted to no tool; `None` for shared entries.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.0 {
+            Stores::Folder(path) => Some(path),
+            Stores::Shared(_) => None,
+        }
+    }
+
+    /// Opens a store, identified by a sequence of words. Its operations are the owner's, if the session has one.
+    pub(crate) fn store(&self, words: &[&str], owner: Option<&Arc<str>>) -> Store {
         let mut name = Sha256::new();
-        for word in owner {
+        for word in words {
             name.update((word.len() as u64).to_le_bytes());
             name.update(word);
         }
-        Store(Backend::Folder(Arc::new(Folder::new(&self.path, &hex(&name.finalize())))))
+        let name = hex(&name.finalize());
+        Store(match &self.0 {
+            Stores::Folder(path) => Backend::Folder(Arc::new(Folder::new(path, &name))),
+            Stores::Shared(entries) => {
+                let group = EntryGroup::new(name, owner.cloned());
+                Backend::Shared(Arc::new(SharedKeys::new(entries.clone(), group)))
+            }
+        })
     }
 }
 
@@ -64,6 +88,7 @@ pub(crate) struct Store(Backend);
 enum Backend {
     Memory(Arc<Mutex<Values>>),
     Folder(Arc<Folder>),
+    Shared(Arc<SharedKeys>),
 }
 
 impl Default for Store {
@@ -131,6 +156,9 @@ impl Store {
     /// Sets values in order, and stops at the first that exceeds a limit.
     pub(crate) fn set(&self, pairs: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
         check_count(pairs.len())?;
+        if let Backend::Shared(shared) = &self.0 {
+            return pairs.iter().try_for_each(|(key, value)| shared.set(key, value));
+        }
         self.with_entries(|entries| put(entries, pairs.iter().map(|(key, value)| (key.as_str(), value.as_slice()))))
     }
 
@@ -154,29 +182,36 @@ impl Store {
 
     /// Adds to a number, which is stored as decimal text; a missing key counts as 0.
     pub(crate) fn increment(&self, key: &str, delta: i128, range: RangeInclusive<i128>) -> Result<i128, StoreError> {
-        self.with_entries(|entries| {
-            let number = match entries.get(key)? {
-                None => 0,
-                Some(value) => std::str::from_utf8(&value)
-                    .ok()
-                    .and_then(|text| text.parse::<i128>().ok())
-                    .filter(|number| range.contains(number))
-                    .ok_or(StoreError::NotANumber)?,
-            };
-            let sum = number.checked_add(delta).filter(|sum| range.contains(sum)).ok_or(StoreError::Overflow)?;
-            put(entries, [(key, sum.to_string().as_bytes())])?;
-            Ok(sum)
+        self.change(key, |value| {
+            let sum = sum(value, delta, &range)?;
+            Ok((Some(sum.to_string().into_bytes()), sum))
         })
     }
 
     /// Sets a value if the current one still has the expected version. The inner error is the current version.
     pub(crate) fn swap(&self, key: &str, expected: &Version, value: &[u8]) -> Result<Result<(), Version>, StoreError> {
+        self.change(key, |found| {
+            let current = Version::of(found);
+            Ok(if current == *expected { (Some(value.to_vec()), Ok(())) } else { (None, Err(current)) })
+        })
+    }
+
+    /// Sets the value that a function chooses from the present one, as one step. Without a new value, it stays. The function
+    /// may be called more than once.
+    fn change<T>(
+        &self,
+        key: &str,
+        choose: impl Fn(Option<&[u8]>) -> Result<(Option<Vec<u8>>, T), StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Backend::Shared(shared) = &self.0 {
+            return shared.change(key, choose);
+        }
         self.with_entries(|entries| {
-            let current = Version::of(entries.get(key)?.as_deref());
-            if current != *expected {
-                return Ok(Err(current));
+            let (value, result) = choose(entries.get(key)?.as_deref())?;
+            if let Some(value) = value {
+                put(entries, [(key, value.as_slice())])?;
             }
-            put(entries, [(key, value)]).map(Ok)
+            Ok(result)
         })
     }
 
@@ -184,20 +219,40 @@ impl Store {
         match &self.0 {
             Backend::Memory(values) => act(&mut *values.lock().unwrap_or_else(PoisonError::into_inner)),
             Backend::Folder(folder) => act(&mut folder.lock()?),
+            Backend::Shared(shared) => act(&mut &**shared),
         }
     }
+}
+
+/// Adds to a number in decimal text.
+fn sum(value: Option<&[u8]>, delta: i128, range: &RangeInclusive<i128>) -> Result<i128, StoreError> {
+    let number = match value {
+        None => 0,
+        Some(value) => std::str::from_utf8(value)
+            .ok()
+            .and_then(|text| text.parse::<i128>().ok())
+            .filter(|number| range.contains(number))
+            .ok_or(StoreError::NotANumber)?,
+    };
+    number.checked_add(delta).filter(|sum| range.contains(sum)).ok_or(StoreError::Overflow)
+}
+
+/// Checks the size of a key and its value.
+fn check_size(key: &str, value: &[u8]) -> Result<(), StoreError> {
+    if key.len() > MAX_KEY_LEN {
+        return Err(StoreError::KeyLength(key.len()));
+    }
+    if value.len() > MAX_VALUE_LEN {
+        return Err(StoreError::ValueLength(value.len()));
+    }
+    Ok(())
 }
 
 /// Sets values within the limits. A value that exceeds one is not set, and the previous value stays.
 fn put<'a>(entries: &mut dyn Entries, pairs: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Result<(), StoreError> {
     let (mut keys, mut bytes) = entries.size()?;
     for (key, value) in pairs {
-        if key.len() > MAX_KEY_LEN {
-            return Err(StoreError::KeyLength(key.len()));
-        }
-        if value.len() > MAX_VALUE_LEN {
-            return Err(StoreError::ValueLength(value.len()));
-        }
+        check_size(key, value)?;
         let before = entries.size_of(key)?;
         if before.is_none() && keys >= MAX_KEYS {
             return Err(StoreError::KeyCount(keys));

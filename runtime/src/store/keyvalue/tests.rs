@@ -1,14 +1,18 @@
-//! Tests of both backends, with every limit exceeded.
+//! Tests of all backends, with every limit exceeded.
 
 use std::fs;
 use std::thread;
 
 use super::*;
+use crate::store::shared_entries::memory::MemoryEntries;
 
-/// Creates a store in memory and one in a temporary folder.
-fn stores() -> ([Store; 2], tempfile::TempDir) {
+/// Creates a store in memory, one in a temporary folder, and one that servers share.
+fn stores() -> ([Store; 3], tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    ([Store::default(), KeyValue::folder(folder.path().join("kept")).store(&["tool"])], folder)
+    let shared = KeyValue::shared(MemoryEntries::shared());
+    let all = [KeyValue::folder(folder.path().join("kept")), shared].map(|stores| stores.store(&["tool"], None));
+    let [kept, shared] = all;
+    ([Store::default(), kept, shared], folder)
 }
 
 fn set(store: &Store, key: &str, value: &[u8]) -> Result<(), StoreError> {
@@ -46,7 +50,7 @@ fn each_bound_holds() {
         for n in 0..14 {
             set(&store, &format!("large{n}"), &vec![n; MAX_VALUE_LEN]).unwrap();
         }
-        assert!(refused("large14", &vec![0; MAX_VALUE_LEN]).contains("more than the 16777216 allowed"));
+        assert!(refused("large14", &vec![0; MAX_VALUE_LEN]).contains("16777216"));
         set(&store, "large0", &vec![9; MAX_VALUE_LEN]).unwrap();
         assert_eq!(get(&store, "large0").unwrap()[0], 9, "one in the place of another fits");
         let again = vec!["large0".to_owned(); 17];
@@ -68,7 +72,7 @@ fn so_many_keys_are_kept_and_listed_page_by_page() {
     for store in stores {
         let pairs: Vec<_> = (0..MAX_KEYS).map(|n| (format!("k{n:04}"), vec![1])).collect();
         store.set(&pairs).unwrap();
-        assert!(set(&store, "one more", b"").unwrap_err().to_string().contains("at most 1000 are allowed"));
+        assert!(set(&store, "one more", b"").unwrap_err().to_string().contains("1000"));
         set(&store, "k0000", b"22").unwrap();
         let (mut listed, mut after, mut pages) = (Vec::new(), None::<String>, 0);
         loop {
@@ -124,7 +128,7 @@ fn a_swap_needs_what_was_seen() {
 #[test]
 fn whoever_adds_at_once_loses_nothing_and_whoever_comes_later_finds_it() {
     let folder = tempfile::tempdir().unwrap();
-    let open = |owner: &str| KeyValue::folder(folder.path().join("kept")).store(&[owner]);
+    let open = |owner: &str| KeyValue::folder(folder.path().join("kept")).store(&[owner], None);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| (0..25).for_each(|_| assert!(open("a").increment("n", 1, 0..=1000).unwrap() > 0)));
@@ -132,15 +136,35 @@ fn whoever_adds_at_once_loses_nothing_and_whoever_comes_later_finds_it() {
     });
     assert_eq!(get(&open("a"), "n").as_deref(), Some(&b"100"[..]));
     assert_eq!(get(&open("b"), "n"), None, "another's store is another");
-    let one = KeyValue::folder(folder.path()).store(&["a", "b"]);
+    let one = KeyValue::folder(folder.path()).store(&["a", "b"], None);
     set(&one, "n", b"1").unwrap();
-    assert_eq!(get(&KeyValue::folder(folder.path()).store(&["ab"]), "n"), None);
+    assert_eq!(get(&KeyValue::folder(folder.path()).store(&["ab"], None), "n"), None);
+}
+
+#[test]
+fn servers_that_share_values_lose_no_change_and_an_error_names_no_place() {
+    let entries = MemoryEntries::shared();
+    let servers = [(); 3].map(|()| KeyValue::shared(entries.clone()));
+    let owner: Arc<str> = "ada".into();
+    thread::scope(|scope| {
+        for server in &servers {
+            let store = server.store(&["tool", "ada"], Some(&owner));
+            scope.spawn(move || (0..30).for_each(|_| assert!(store.increment("n", 1, 0..=1000).unwrap() > 0)));
+        }
+    });
+    let store = servers[0].store(&["tool", "ada"], Some(&owner));
+    assert_eq!(get(&store, "n").as_deref(), Some(&b"90"[..]));
+    assert_eq!(get(&servers[1].store(&["tool", "bob"], None), "n"), None);
+    *entries.is_gone.lock().unwrap() = true;
+    for error in [store.get("n").unwrap_err(), set(&store, "n", b"1").unwrap_err()] {
+        assert_eq!(error.to_string(), "the store cannot be used now: not connected");
+    }
 }
 
 #[test]
 fn damage_is_found_and_can_be_mended_and_no_key_is_a_name() {
     let folder = tempfile::tempdir().unwrap();
-    let store = KeyValue::folder(folder.path().join("kept")).store(&["tool"]);
+    let store = KeyValue::folder(folder.path().join("kept")).store(&["tool"], None);
     set(&store, "canary", b"value").unwrap();
     let own = fs::read_dir(folder.path().join("kept")).unwrap().next().unwrap().unwrap().path();
     let files = || fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().path());
@@ -164,7 +188,7 @@ fn the_folder_is_its_owners_alone() {
 
     let folder = tempfile::tempdir().unwrap();
     let kept = folder.path().join("kept");
-    let store = KeyValue::folder(&kept).store(&["tool"]);
+    let store = KeyValue::folder(&kept).store(&["tool"], None);
     set(&store, "a", b"1").unwrap();
     let own = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;

@@ -13,11 +13,12 @@ mod waiter;
 mod waiting;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use jiff::Timestamp;
-use toolcrib::ListFile;
 use toolcrib::policy::{Approval, ApprovalAnswer, Approvals};
+use toolcrib::{ListFile, SharedEntries};
 use toolcrib_base::render::{Advice, excerpt, one_line, shortened};
 use toolcrib_base::short_id;
 
@@ -34,6 +35,10 @@ const MAX_PENDING: usize = 256;
 const MAX_PER_OWNER: usize = 32;
 /// Maximum size of the file in bytes: more than [`MAX_PENDING`] calls of the maximum length.
 const MAX_BYTES: u64 = 96 << 20;
+/// Maximum bytes in the calls that servers share.
+const MAX_SHARED_BYTES: usize = 12 << 20;
+/// Maximum bytes in the calls of one owner among them.
+const MAX_SHARED_OWNER_BYTES: usize = 1 << 20;
 const LIST_HINT: &str = "`toolcrib approvals pending` lists the calls that wait";
 
 /// File of the calls that wait for an answer. It may be missing, and is then empty.
@@ -68,7 +73,17 @@ impl PendingCalls {
         Self(ListFile::new(path, "pending", MAX_BYTES))
     }
 
-    /// Path of the file.
+    /// Uses the calls in a store that several servers share.
+    pub fn shared(entries: Arc<dyn SharedEntries>) -> Self {
+        Self(ListFile::shared(entries, "pending", 16 << 20))
+    }
+
+    /// Returns `true` for calls in a store that several servers share.
+    pub fn is_shared(&self) -> bool {
+        self.0.is_shared()
+    }
+
+    /// Path, or a name for messages if servers share the calls.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -85,11 +100,14 @@ impl PendingCalls {
                 return Ok(known);
             }
             make_room(calls, &call.owner)?;
+            if self.is_shared() {
+                make_shared_room(calls, &call);
+            }
             while calls.iter().any(|one| one.id == call.id) {
                 call.id = short_id::random()?;
             }
             let id = call.id.clone();
-            calls.push(call);
+            calls.push(call.clone());
             Ok(PendingOutcome::Waiting { id })
         })
     }
@@ -170,7 +188,7 @@ impl PendingCalls {
     /// As for `PendingCalls::answer`.
     pub fn deny(&self, typed: &str, reason: &str) -> anyhow::Result<PendingCall> {
         let reason = shortened(&one_line(reason), ApprovalAnswer::MAX_REASON_LEN).into_owned();
-        self.answer_with(typed, false, |_| Ok((Some(reason).filter(|reason| !reason.is_empty()), false)))
+        self.answer_with(typed, false, |_| Ok((Some(reason.clone()).filter(|reason| !reason.is_empty()), false)))
     }
 
     /// Allows a call and further ones in its scope, in the session that waits for this answer.
@@ -191,7 +209,7 @@ impl PendingCalls {
         &self,
         typed: &str,
         allowed: bool,
-        choose: impl FnOnce(&PendingCall) -> anyhow::Result<(Option<String>, bool)>,
+        choose: impl Fn(&PendingCall) -> anyhow::Result<(Option<String>, bool)>,
     ) -> anyhow::Result<PendingCall> {
         self.change(|calls| {
             let time = Timestamp::now();
@@ -228,9 +246,9 @@ impl PendingCalls {
         Ok((call, Some(approval)))
     }
 
-    /// Returns `true` if the process that waited for an answer has ended.
+    /// Returns `true` if the process that waited for an answer has ended. Servers do not know that about one another.
     fn is_gone(&self, call: &PendingCall) -> bool {
-        call.run.as_deref().is_some_and(|run| waiter::is_gone(self.path(), run))
+        !self.is_shared() && call.run.as_deref().is_some_and(|run| waiter::is_gone(self.path(), run))
     }
 
     /// Returns the outcome of a call that waits or has an answer, which is used; `None` for a new call. Forgets calls
@@ -271,8 +289,8 @@ impl PendingCalls {
         self.0.read().with_context(|| self.unusable())
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Vec<PendingCall>) -> anyhow::Result<T>) -> anyhow::Result<T> {
-        self.0.change(change).with_context(|| self.unusable())?
+    fn change<T>(&self, change: impl FnMut(&mut Vec<PendingCall>) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        self.0.update(change).with_context(|| self.unusable())?
     }
 
     fn unusable(&self) -> String {
@@ -305,6 +323,22 @@ fn make_room(calls: &mut Vec<PendingCall>, owner: &str) -> anyhow::Result<()> {
         calls.remove(oldest);
     }
     Ok(())
+}
+
+/// Removes the oldest calls without an answer until the texts of one more call have room among the calls that servers share.
+fn make_shared_room(calls: &mut Vec<PendingCall>, new: &PendingCall) {
+    let size = |call: &PendingCall| serde_json::to_vec_pretty(call).map_or(0, |text| text.len());
+    for (max, is_counted) in [
+        (MAX_SHARED_OWNER_BYTES, (|one, new| one.owner == new.owner) as fn(&PendingCall, &PendingCall) -> bool),
+        (MAX_SHARED_BYTES, |_, _| true),
+    ] {
+        let mut bytes = size(new) + calls.iter().filter(|one| is_counted(one, new)).map(size).sum::<usize>();
+        while bytes > max {
+            let oldest = calls.iter().position(|one| one.answer.is_none() && is_counted(one, new));
+            let Some(oldest) = oldest else { break };
+            bytes -= size(&calls.remove(oldest));
+        }
+    }
 }
 
 /// Returns the place of the call with an identifier as a person typed it.

@@ -218,3 +218,33 @@ fn the_file_belongs_to_its_user_alone() {
     let error = format!("{:#}", calls.record(call("k", "c")).unwrap_err());
     assert!(error.contains("other users may write it"), "{error}");
 }
+
+#[test]
+fn the_calls_of_one_owner_leave_room_for_others_among_those_that_servers_share() {
+    let mut calls = Vec::new();
+    let of = |owner: &str, key: &str| PendingCall {
+        owner: owner.to_owned(),
+        key: key.to_owned(),
+        answer: None,
+        ..longest()
+    };
+    let size = serde_json::to_vec_pretty(&of("ada", "k")).unwrap().len();
+    let bob = of("bob", "k");
+    calls.push(bob.clone());
+    let fits = MAX_SHARED_OWNER_BYTES / size;
+    for number in 0..fits + 2 {
+        let new = of("ada", &format!("k{number}"));
+        make_shared_room(&mut calls, &new);
+        calls.push(new);
+    }
+    assert!(calls[0] == bob && (fits..=fits + 1).contains(&calls.len()), "{} of {fits}", calls.len());
+    assert_eq!(calls.last().unwrap().key, format!("k{}", fits + 1), "the oldest of the owner gave way");
+    // Many owners together have a limit too.
+    for number in 0..=MAX_SHARED_BYTES / size {
+        let new = of(&number.to_string(), "k");
+        make_shared_room(&mut calls, &new);
+        calls.push(new);
+    }
+    let bytes: usize = calls.iter().map(|call| serde_json::to_vec_pretty(call).unwrap().len()).sum();
+    assert!(bytes <= MAX_SHARED_BYTES && !calls.contains(&bob), "{bytes}");
+}

@@ -21,8 +21,8 @@ use super::{PendingApprover, PendingCall, PendingCalls, WaitingCallback};
 pub struct Waiting {
     /// Maximum time for an answer.
     max_wait: Duration,
-    /// File of the calls, beside which the lock is.
-    file: PathBuf,
+    /// File of the calls, beside which the lock is; `None` for calls that servers share.
+    file: Option<PathBuf>,
     /// Lock of this process, taken for its first call that waits.
     waiter: OnceLock<Option<Waiter>>,
     /// Approvals for the sessions of clients, also for their calls that wait already.
@@ -32,7 +32,7 @@ pub struct Waiting {
 impl Waiting {
     /// Creates the waiting for answers to `calls`.
     pub fn new(calls: &PendingCalls, max_wait: Duration) -> Self {
-        let file = calls.path().to_path_buf();
+        let file = (!calls.is_shared()).then(|| calls.path().to_path_buf());
         Self { max_wait, file, waiter: OnceLock::new(), approved: Mutex::default() }
     }
 
@@ -42,7 +42,7 @@ impl Waiting {
 
     /// Takes the lock, if it is not taken yet. Returns its name, and the end of a wait that begins now.
     pub(super) fn hold(&self) -> (Option<String>, Timestamp) {
-        let waiter = self.waiter.get_or_init(|| Waiter::hold(&self.file)).as_ref();
+        let waiter = self.waiter.get_or_init(|| Waiter::hold(self.file.as_deref()?)).as_ref();
         let wait = SignedDuration::try_from(self.max_wait).ok();
         let deadline = wait.and_then(|wait| Timestamp::now().checked_add(wait).ok()).unwrap_or(Timestamp::MAX);
         (waiter.map(|waiter| waiter.name().to_owned()), deadline)
