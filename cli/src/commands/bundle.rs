@@ -30,12 +30,12 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     Pack(pack::Args),
-    Inspect(inspect::Args),
+    Inspect(Box<inspect::Args>),
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.action {
         Action::Pack(args) => pack::run(args).await,
-        Action::Inspect(args) => inspect::run(args).await,
+        Action::Inspect(args) => inspect::run(*args).await,
     }
 }
