@@ -21,6 +21,8 @@ mod reload;
 mod rights;
 #[cfg(unix)]
 mod shared;
+#[cfg(unix)]
+mod shared_audit;
 mod shared_tenants;
 mod sign_in;
 mod sizes;

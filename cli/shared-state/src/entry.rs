@@ -25,6 +25,8 @@ pub enum StateKind {
     List,
     /// Value that a tool stores.
     ToolValue,
+    /// Last records of an audit log at earlier times.
+    AuditHead,
 }
 
 impl StateKind {
@@ -38,6 +40,7 @@ impl StateKind {
             Self::Token => "token",
             Self::List => "list",
             Self::ToolValue => "tool-value",
+            Self::AuditHead => "audit-head",
         }
     }
 
@@ -49,6 +52,7 @@ impl StateKind {
             Self::UsedState => Duration::from_mins(20),
             Self::SealKey | Self::Token | Self::List | Self::ToolValue => Duration::from_hours(24 * 365 * 100),
             Self::Result => Duration::from_hours(24 * 7),
+            Self::AuditHead => Duration::from_hours(24 * 400),
         }
     }
 
@@ -59,7 +63,7 @@ impl StateKind {
             Self::UsedState => 0,
             Self::SealKey => 32,
             Self::Result => 4 << 20,
-            Self::Token => 64 << 10,
+            Self::Token | Self::AuditHead => 64 << 10,
             Self::List => 16 << 20,
             // With its key.
             Self::ToolValue => (1 << 20) + 1026,
@@ -73,7 +77,7 @@ impl StateKind {
             Self::UsedState => (65_536, 0),
             Self::SealKey => (1, 32),
             // They have files of their own.
-            Self::Result | Self::Token | Self::List | Self::ToolValue => (0, 0),
+            Self::Result | Self::Token | Self::List | Self::ToolValue | Self::AuditHead => (0, 0),
         }
     }
 
@@ -84,7 +88,7 @@ impl StateKind {
             Self::UsedState => (4096, 1),
             Self::SealKey => (16, 1024),
             Self::Result => (1000, 128 << 20),
-            Self::Token => (1000, 16 << 20),
+            Self::Token | Self::AuditHead => (1000, 16 << 20),
             Self::List => (16, 64 << 20),
             Self::ToolValue => (1000, 16 << 20),
         }

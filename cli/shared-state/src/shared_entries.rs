@@ -42,6 +42,11 @@ impl DatabaseEntries {
         Self::of(store, StateKind::ToolValue)
     }
 
+    /// Uses a database for the heads of audit logs. This is called within its runtime.
+    pub fn audit_heads(store: Arc<PostgresStore>) -> Self {
+        Self::of(store, StateKind::AuditHead)
+    }
+
     fn of(store: Arc<PostgresStore>, kind: StateKind) -> Self {
         Self { store, runtime: Handle::current(), kind, read: Mutex::default() }
     }
@@ -53,7 +58,7 @@ impl DatabaseEntries {
     /// Returns the name that a group's owner has for its turns; `None` for the servers themselves.
     fn turn(&self, group: &EntryGroup) -> Option<String> {
         let owner = group.owner.as_deref().unwrap_or_default();
-        (self.kind != StateKind::List).then(|| hashed(owner))
+        (self.kind == StateKind::ToolValue).then(|| hashed(owner))
     }
 
     /// Waits for an operation, also on a thread of the runtime.

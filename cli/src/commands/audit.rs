@@ -1,6 +1,7 @@
 //! `toolcrib audit`: shows, verifies, forwards and prunes the audit log.
 
 mod forward;
+mod heads;
 mod prune;
 mod show;
 mod verify;
@@ -8,6 +9,8 @@ mod verify;
 use std::process::ExitCode;
 
 use toolcrib_base::render;
+
+pub(crate) use heads::AuditHeads;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,6 +4,7 @@ mod config;
 mod endpoint;
 mod limits;
 mod live;
+mod noted_log;
 mod quotas;
 mod serve;
 mod sign_in;

@@ -1,19 +1,26 @@
-//! `toolcrib audit verify`: checks the chain of the audit log, compares it with copies, and reports every problem.
+//! `toolcrib audit verify`: checks the chain of the audit log, compares it with copies and with the heads in the database of
+//! `server.store`, and reports every problem.
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::Serialize;
-use toolcrib::audit::{self, Chain, LogProblem, Severity, Summary};
+use toolcrib::audit::{self, Chain, LogProblem, LogProblemKind, Severity, Summary, Verification};
 use toolcrib_base::progress;
 use toolcrib_base::render::{self, counted};
 use toolcrib_forward::{BucketAddress, CopyReport, compare, fetch_copy};
 use toolcrib_settings::audit_facts::describe;
+use toolcrib_settings::config::Config;
+use toolcrib_settings::trust::{TrustRecords, Trusted};
+use toolcrib_shared_state::StateStore as _;
 use toolcrib_sources::options::AuditLog;
 
-use super::note_beginning;
+use super::heads::NotedHead;
+use super::{AuditHeads, note_beginning};
+use crate::commands::mcp::connect_store;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +36,9 @@ whole new log with a valid chain. To detect that, note a chain value elsewhere a
 
 Each problem is one line on standard output. A warning is something that the chain does not cover: \
 records without a chain value, or an incomplete line of a program that was killed.
+
+With `server.store`, the servers note the last record of their log in the database, every ten seconds and at their end. These \
+heads are expected like values of --head; those before the first record of the log were moved away with their records.
 
 A copy for --against is a file or a directory with records as `toolcrib audit forward` sent them: its files, the lines \
 of a syslog receiver, the lines of a collector's file exporter, or the objects of a bucket. Missing, changed and additional records are errors; \
@@ -56,6 +66,9 @@ pub(super) struct Args {
     json: bool,
     #[command(flatten)]
     log: AuditLog,
+    /// Settings file with the database of `server.store`, which has heads of the log
+    #[arg(long, value_name = "FILE", env = "TOOLCRIB_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
 }
 
 /// Copy of the log.
@@ -74,20 +87,28 @@ impl FromStr for LogCopy {
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let noted = noted(&args).await?;
     // The log has existed if one of its values was noted.
-    let may_be_missing = args.head.is_empty() && args.against.is_empty() && !args.strict;
+    let is_noted = !args.head.is_empty() || noted.iter().flatten().next().is_some();
+    let may_be_missing = !is_noted && args.against.is_empty() && !args.strict;
     let folder = if may_be_missing { args.log.begun()? } else { Some(args.log.folder()?) };
     let Some(folder) = folder else {
         note_beginning();
         if args.json {
-            print_json(true, Summary::default(), &[], None)?;
+            print_json(true, Summary::default(), &[], None, noted.as_deref())?;
         }
         return Ok(ExitCode::SUCCESS);
     };
-    let mut verification = args.head.iter().fold(audit::verify(&folder)?, |log, head| log.expect(*head));
+    let chains: Vec<(u64, Chain)> =
+        noted.iter().flatten().map(|head| Ok((head.seq, head.chain()?))).collect::<anyhow::Result<_>>()?;
+    let expected = args.head.iter().copied().chain(chains.iter().map(|(_, chain)| *chain));
+    let mut verification = expected.fold(audit::verify(&folder)?, Verification::expect);
     let (mut sound, mut problems) = (true, Vec::new());
-    for problem in &mut verification {
+    while let Some(problem) = verification.next() {
         let problem = problem?;
+        if was_moved_away(&problem, &chains, verification.summary()) {
+            continue;
+        }
         sound &= problem.severity == Severity::Warning && !args.strict;
         if args.json {
             problems.push(problem);
@@ -99,9 +120,14 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let copy = if args.against.is_empty() { None } else { Some(compared(&folder, args.against).await?) };
     sound &= copy.as_ref().is_none_or(|copy| copy.differences == 0);
     if args.json {
-        print_json(sound, summary, &problems, copy.as_ref())?;
+        print_json(sound, summary, &problems, copy.as_ref(), noted.as_deref())?;
     } else {
         render::print_screen(&describe(summary))?;
+        if let Some(noted) = &noted {
+            let last = noted.last().map(|last| format!(", the last one of record {} at {:.0}", last.seq, last.noted));
+            let heads = counted(noted.len(), "head");
+            render::print(&format!("shared store: {heads} of this log{}", last.unwrap_or_default()))?;
+        }
         copy.iter().flat_map(described).try_for_each(|line| render::print(&line))?;
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -124,6 +150,23 @@ async fn compared(log: &Path, copies: Vec<LogCopy>) -> anyhow::Result<CopyReport
         }
     }
     compare(log, &paths, &fetched)
+}
+
+/// Reads the heads of the log in the database of the settings, oldest first; `None` without a database.
+async fn noted(args: &Args) -> anyhow::Result<Option<Vec<NotedHead>>> {
+    let trusted = Trusted::read(&[], TrustRecords::of_user().as_ref())?;
+    let Some(settings) = Config::load(args.config.as_deref(), &trusted, false)?.store else { return Ok(None) };
+    let store = Arc::new(connect_store(&settings).await?);
+    let noted = AuditHeads::new(store.clone(), &args.log.folder()?).noted();
+    store.close().await;
+    noted.map(Some)
+}
+
+/// Returns `true` for a noted head before the first record of the log. The last head is always expected.
+fn was_moved_away(problem: &LogProblem, noted: &[(u64, Chain)], summary: Summary) -> bool {
+    let LogProblemKind::NotedMissing { chain } = &problem.kind else { return false };
+    let older = noted.split_last().map_or(&[][..], |(_, older)| older);
+    older.iter().any(|(seq, noted)| noted == chain && summary.first.is_some_and(|first| *seq < first))
 }
 
 /// Describes a copy: its differences, and then its records.
@@ -169,7 +212,13 @@ fn labelled(severity: Severity, text: &str) -> String {
     format!("{} {}", render::paint(tone, severity, io::stdout().is_terminal()), render::one_line(text))
 }
 
-fn print_json(sound: bool, summary: Summary, problems: &[LogProblem], copy: Option<&CopyReport>) -> anyhow::Result<()> {
+fn print_json(
+    sound: bool,
+    summary: Summary,
+    problems: &[LogProblem],
+    copy: Option<&CopyReport>,
+    noted: Option<&[NotedHead]>,
+) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Report<'a> {
         sound: bool,
@@ -178,6 +227,8 @@ fn print_json(sound: bool, summary: Summary, problems: &[LogProblem], copy: Opti
         problems: Vec<Described<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         copy: Option<&'a CopyReport>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        noted: Option<&'a [NotedHead]>,
     }
     #[derive(Serialize)]
     struct Described<'a> {
@@ -186,5 +237,5 @@ fn print_json(sound: bool, summary: Summary, problems: &[LogProblem], copy: Opti
         message: String,
     }
     let problems = problems.iter().map(|problem| Described { problem, message: problem.kind.to_string() }).collect();
-    render::print_json(&serde_json::to_string(&Report { sound, summary, problems, copy })?)
+    render::print_json(&serde_json::to_string(&Report { sound, summary, problems, copy, noted })?)
 }

@@ -132,6 +132,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let publication =
         Publication::new(first, move |options, shared| again.publish_again(observer.clone(), options, shared));
     tokio::spawn(watch(publication.clone(), watched));
+    let noted = if opened.is_database() { opened.note_log(&args.sources.log.folder()?) } else { None };
     let seal = match args.http.state_dir.is_some() || opened.is_database() {
         true => Seal::shared(store.clone()).await?,
         false => Seal::new()?,
@@ -162,6 +163,9 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             serve_http(handler, args.http.endpoint(address, tokens, settings).await?).await
         }
     };
+    if let Some(noted) = noted {
+        noted.finish().await;
+    }
     store.close().await;
     telemetry.finish().await;
     let staged = stage::close(args.opened, false).await;

@@ -1,5 +1,6 @@
 //! Store of `toolcrib mcp`: files, or the database in `server.store`, which many servers share.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use toolcrib::SharedEntries;
@@ -10,6 +11,9 @@ use toolcrib_mcp::{Handler, SharedTokens};
 use toolcrib_settings::config::StoreSettings;
 use toolcrib_shared_state::{DatabaseEntries, DatabaseResults, FileStore, PostgresStore, StateStore, StoreError};
 use toolcrib_sources::options::Sources;
+
+use super::noted_log::NotedLog;
+use crate::commands::audit::AuditHeads;
 
 /// Store of a server.
 pub(super) struct OpenedStore {
@@ -50,6 +54,12 @@ impl OpenedStore {
         let lists: Arc<dyn SharedEntries> = Arc::new(DatabaseEntries::lists(database.clone()));
         sources.rules.kept = sources.rules.kept.clone().shared_in(lists);
         sources.shared_values = Some(Arc::new(DatabaseEntries::tool_values(database.clone())));
+    }
+
+    /// Notes the head of the audit log in a directory from now on; `None` without a database.
+    pub(super) fn note_log(&self, folder: &Path) -> Option<NotedLog> {
+        let database = self.database.clone()?;
+        Some(NotedLog::start(AuditHeads::new(database, folder)))
     }
 
     /// Returns the tokens that all servers accept; `None` without a database.
