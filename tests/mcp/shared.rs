@@ -207,16 +207,10 @@ fn while_the_database_is_gone_only_what_needs_it_is_refused() {
     let ada = token(&crib, "ada", &[]);
     let config = settings(&postgres, &crib, "gone", "");
     let plain = servers(&crib, 1, config).remove(0);
-    let asking = Server::start(&crib, &[&FLAGS[..], &[config, "--ask-tool=nap"]].concat());
     let limited = Server::start(&crib, &[&FLAGS[..], &[config, "--set=server.quota_calls=1000"]].concat());
     let key = |number: u32| format!("{ada}idempotency-key: order-{number}\r\n");
     let first = nap(&plain, &key(1), 1).message();
     assert!(first["result"]["isError"] == false, "{first}");
-    let id = super::approvals::identifier(&nap(&asking, &ada, 1).message()).to_owned();
-    let allowed = crib.run(&["approvals", "allow", &id, "--always", "--config=server.toml"]);
-    assert_eq!(allowed.code, Some(0), "{allowed:?}");
-    let is_allowed = || nap(&asking, &ada, 1).message()["result"]["isError"] == false;
-    assert!(is_allowed());
     let ready = |server: &Server| server.get("/readyz", "").status;
     assert_eq!((ready(&plain), nap(&limited, &ada, 1).status), (200, 200));
     let kept = crib.run(&["mcp", "token", "new", "kept", "--config=server.toml"]);
@@ -228,14 +222,12 @@ fn while_the_database_is_gone_only_what_needs_it_is_refused() {
         assert!(refused.status == 503 && retry_after(&refused) == Some(2), "{refused:?}");
     }
     assert_eq!((nap(&plain, &ada, 1).status, plain.get("/healthz", "").status), (200, 200));
-    // Nobody knows if a token of the database, or a permanent approval, was revoked meanwhile.
-    assert!(!is_allowed());
+    // Nobody knows if a token of the database was revoked meanwhile.
     until(|| plain.list(&kept).status == 503);
     assert_eq!(retry_after(&plain.list(&kept)), Some(2));
     postgres.resume();
     until(|| ready(&plain) == 200 && ready(&limited) == 200);
     until(|| plain.list(&kept).status == 200);
-    until(is_allowed);
     let again = nap(&limited, &key(1), 1).message();
     assert!(is_repeated(&again), "{again}");
     let second = nap(&plain, &key(2), 2).message();
