@@ -16,7 +16,7 @@ use toolcrib_sources::options::is_maskable;
 use super::budget::UsedUp;
 use super::event::{Ending, Event, EventLine, Subagent, Totals};
 use super::keeper::Keeper;
-use super::trace_line::{fitting, milliseconds, print_result, quiet};
+use super::trace_line::{fitting, milliseconds, print_result, quiet, quiet_lines};
 use super::turn::Turn;
 use super::unfinished::UnfinishedAnswer;
 use crate::telemetry::AgentSpan;
@@ -326,7 +326,7 @@ impl Report {
             Event::Warning { message } => render::warning(message),
             Event::End { reason, totals, stopped, .. } => {
                 if traced {
-                    ours(&quiet(&format!("{margin}{}", summary(totals))));
+                    ours(&quiet_lines(&format!("{margin}{}", summary(totals))));
                 }
                 match reason {
                     // The result of the delegating call reports the outcome.

@@ -12,6 +12,8 @@ use super::report::Detail;
 
 /// Width of a trace line if standard error is not a terminal, in characters.
 const DEFAULT_WIDTH: usize = 160;
+/// Maximum characters of a display that are compared with the message of an error.
+const MAX_REPEATED: usize = 400;
 /// Minimum characters shown of a text.
 const MIN_SHOWN: usize = 8;
 
@@ -19,15 +21,21 @@ const MIN_SHOWN: usize = 8;
 pub(super) fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail, deny_flags: &DenyFlags) {
     let outcome = result.receipt.outcome.as_str();
     // The call's waiting time, for a person or for other calls, does not count as tool time.
-    let took = format!(" {}", milliseconds((result.receipt.ms - result.receipt.waited_ms).max(0.0)));
-    let name = if result.alone { String::new() } else { format!("{} ", one_line(result.name)) };
+    let mut took = format!(" {}", milliseconds((result.receipt.ms - result.receipt.waited_ms).max(0.0)));
+    if let Some(worker) = &result.receipt.worker {
+        took += &format!(" at {}", one_line(worker));
+    }
+    let words = words_of(result);
+    let display = result.display.map(one_line).filter(|display| !(result.is_error && repeats(display, &words)));
+    // A display that begins with the name says it already.
+    let is_named = display.as_deref().is_some_and(|display| display.split(' ').next() == Some(result.name));
+    let name = if result.alone || is_named { String::new() } else { format!("{} ", one_line(result.name)) };
     let tone = if result.is_error { Tone::Bad } else { Tone::Good };
     let painted = paint(tone, outcome, io::stderr().is_terminal());
     let width = outcome.len() + took.len() + name.chars().count() + 4;
-    let words = words_of(result);
-    let text = match result.display {
-        Some(display) => format!("{} · {words}", one_line(display)),
-        // An unknown tool, or invalid arguments: only the name is before the message.
+    let text = match display {
+        Some(display) => format!("{display} · {words}"),
+        // Only the name is before the message.
         None if result.is_error && !result.alone => format!("· {words}"),
         None => words.into_owned(),
     };
@@ -46,6 +54,13 @@ pub(super) fn print_result(margin: &str, result: &ToolResult<'_>, detail: Detail
     let shows_all = result.is_error || detail == Detail::Verbose;
     render::hints(&denial_hints(result.receipt, shows_all, deny_flags));
     [result.limit, result.hint].into_iter().flatten().for_each(render::hint);
+}
+
+/// Returns `true` if a message begins with the display, but for its backticks.
+fn repeats(display: &str, message: &str) -> bool {
+    let letters = |text: &str| text.chars().filter(|c| *c != '`').take(MAX_REPEATED).collect::<String>();
+    let (display, message) = (letters(display), letters(message));
+    !display.is_empty() && message.starts_with(&display)
 }
 
 /// Returns a result's text: for an error that is only a message, the message instead of its JSON.
@@ -83,7 +98,25 @@ pub(super) fn quiet(text: &str) -> Cow<'_, str> {
     paint(Tone::Quiet, text, io::stderr().is_terminal())
 }
 
+/// Paints a detail that may take several lines.
+pub(super) fn quiet_lines(text: &str) -> String {
+    quiet(&filled(text, line_width())).into_owned()
+}
+
 /// Formats a duration.
 pub(super) fn milliseconds(ms: f64) -> String {
     if ms < 1000.0 { format!("{ms:.1} ms") } else { format!("{:.1} s", ms / 1e3) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_begins_like_its_display_is_told_once() {
+        assert!(repeats("read a.md", "read `a.md`: no such file or folder"));
+        assert!(!repeats("read a.md", "read `b.md`: no such file or folder"));
+        assert!(!repeats("calculate 1 +", "`1 +`: a number is missing"));
+        assert!(!repeats("", "anything"));
+    }
 }

@@ -114,9 +114,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
             match (json, stat) {
                 (true, _) => render::print_json(&Value::from(Differences::all_as_json(&stage, &changes)).to_string())?,
-                (_, true) => changes.iter().try_for_each(|change| render::print(&line(change, false)))?,
+                (_, true) => changes.iter().try_for_each(|change| render::print_screen(&line(change, false)))?,
                 _ => changes.iter().try_for_each(|change| {
-                    render::print(&Differences::of(&stage, change).text(io::stdout().is_terminal()))
+                    let text = Differences::of(&stage, change).text(io::stdout().is_terminal());
+                    // Only the heading is prose: the lines of files stay as they are.
+                    let (heading, lines) = text.split_once('\n').map_or((text.as_str(), None), |(a, b)| (a, Some(b)));
+                    render::print_screen(heading)?;
+                    lines.map_or(Ok(()), render::print)
                 })?,
             }
             hint_conflicts(&name, &changes);

@@ -15,7 +15,7 @@ use pieces::{Piece, Pieces};
 use spans::{Style, painted};
 
 /// Maximum columns of prose: longer lines are hard to read.
-const MAX_PROSE: usize = 100;
+pub(crate) const MAX_PROSE: usize = 100;
 /// Minimum columns that text gets, however narrow the terminal is.
 const MIN_WIDTH: usize = 16;
 

@@ -1,11 +1,12 @@
 //! Lines that end between words, for messages and screens on a terminal, which would divide words. A text in backticks, such as
-//! a command to copy, stays on one line if a line has room for it.
+//! a command to copy, stays on one line if a line has room for it. Messages end at the width that a text is read at.
 
 use std::io::{self, IsTerminal};
 
 use unicode_width::UnicodeWidthChar;
 
 use super::table::{message_width, terminal_width};
+use crate::markdown::MAX_PROSE;
 
 /// Indentation of the further lines of a text, in columns.
 const INDENT: usize = 2;
@@ -21,7 +22,7 @@ pub(super) fn for_output(text: &str) -> String {
 /// Fills the lines of a text for standard error, if that is a terminal; the first line begins after `used` columns.
 pub(super) fn for_messages(text: &str, used: usize) -> String {
     let width = if io::stderr().is_terminal() { message_width() } else { None };
-    width.map_or_else(|| text.to_owned(), |width| filled_after(text, used, width))
+    width.map_or_else(|| text.to_owned(), |width| filled_after(text, used, width.min(MAX_PROSE)))
 }
 
 /// Fills the lines of a question, with a space for the answer at its end.
@@ -30,7 +31,7 @@ pub fn question(text: &str) -> String {
 }
 
 /// Fills lines up to `width` columns. Continued lines are indented like the text behind the line's last gap with two spaces
-/// in its first half, if there is one, else two columns more than the line itself.
+/// in its first half, if there is one and each word has room there, else two columns more than the line itself.
 pub fn filled(text: &str, width: usize) -> String {
     filled_after(text, 0, width)
 }
@@ -48,15 +49,19 @@ fn filled_line(line: &str, used: usize, width: usize) -> String {
         return line.to_owned();
     }
     let start = line.len() - line.trim_start_matches(' ').len();
-    let indent = hanging(line, width).filter(|_| used == 0).unwrap_or(start + INDENT).min(width / 2);
+    let words = words(&line[start..], width - INDENT);
+    let widest = words.iter().map(|word| columns(word.trim_end())).max().unwrap_or_default();
+    // Below a label, long words such as digests begin further left, and so does everything below them.
+    let indents = hanging(line, width).filter(|_| used == 0).into_iter().chain([start + INDENT]);
+    let indent = indents.map(|indent| indent.min(width / 2)).find(|indent| indent + widest <= width);
+    let indent = indent.unwrap_or(INDENT);
     let (mut filled, mut at, mut is_empty) = (line[..start].to_owned(), used + start, true);
-    for word in words(&line[start..]) {
+    for word in words {
         let wide = columns(word.trim_end());
         if !is_empty && at + wide > width {
             filled.truncate(filled.trim_end_matches(' ').len());
             filled.push('\n');
-            // Long words, such as digests, begin further left, all in one column.
-            at = if indent + wide > width { INDENT.min(indent) } else { indent };
+            at = indent;
             filled.extend(std::iter::repeat_n(' ', at));
         }
         filled += word;
@@ -90,16 +95,19 @@ fn hanging(line: &str, width: usize) -> Option<usize> {
     found.map(|column| column + line.len() - line.trim_start_matches(' ').len()).filter(|column| *column <= width / 2)
 }
 
-/// Divides a line into words, each with the spaces behind it. A text in backticks is one word.
-fn words(line: &str) -> Vec<&str> {
-    let (mut words, mut start, mut is_code, mut before) = (Vec::new(), 0, false, ' ');
+/// Divides a line into words, each with the spaces behind it. A text in backticks of at most `room` columns is one word.
+fn words(line: &str, room: usize) -> Vec<&str> {
+    let (mut words, mut start, mut code_end, mut before) = (Vec::new(), 0, 0, ' ');
     for (at, c) in line.char_indices() {
-        if before == ' ' && c != ' ' && !is_code && at > start {
+        if before == ' ' && c != ' ' && at >= code_end && at > start {
             words.push(&line[start..at]);
             start = at;
         }
-        if c == '`' {
-            is_code = !is_code && line[at + 1..].contains('`');
+        if c == '`' && at >= code_end {
+            let rest = &line[at + 1..];
+            // Without room for it, the text is divided like others.
+            let end = rest.find('`').map_or(at, |length| at + length + 2);
+            code_end = if columns(&line[start..end]) > room { code_end } else { end };
         }
         before = c;
     }
@@ -135,8 +143,18 @@ mod tests {
         let long = "x".repeat(50);
         assert_eq!(filled(&format!("a {long} b"), 20), format!("a\n  {long}\n  b"));
         let digest = "x".repeat(25);
-        assert_eq!(filled(&format!("  digest    {digest}"), 30), format!("  digest\n  {digest}"));
+        assert_eq!(filled(&format!("  digest    {digest}"), 30), format!("  digest\n    {digest}"));
         assert_eq!(filled("an `open one of some words", 20), "an `open one of some\n  words");
+        // A text in backticks without room for it is divided between its words.
+        assert_eq!(filled("say `one two three four five`, `a b`", 20), "say `one two three\n  four five`, `a b`");
+    }
+
+    #[test]
+    fn a_long_word_below_a_label_does_not_leave_its_column() {
+        let text = "  uses    aaaa bbbb cccccccccccccccc dddd";
+        assert_eq!(filled(text, 22), "  uses    aaaa bbbb\n    cccccccccccccccc\n    dddd");
+        let long = "x".repeat(30);
+        assert_eq!(filled(&format!("  digest  {long}, 7 b"), 22), format!("  digest\n  {long},\n  7 b"));
     }
 
     #[test]

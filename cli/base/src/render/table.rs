@@ -9,8 +9,8 @@ use super::{filled, shortened};
 const WIDTH_VARIABLE: &str = "COLUMNS";
 /// Maximum width of a column on a terminal, except the last: fits digests and references.
 const MAX_WIDTH: usize = 40;
-/// Minimum width of a column that is cut: less says nothing.
-const MIN_WIDTH: usize = 8;
+/// Minimum width of a column that is cut: less says nothing. It fits the words of a state, such as `interrupted`.
+const MIN_WIDTH: usize = 11;
 /// Minimum width of the last column, which says most in words.
 const MIN_LAST: usize = 12;
 /// Width of the last column for which the others are cut.
@@ -104,11 +104,25 @@ fn aligned<const N: usize>(headings: [&str; N], rows: &[[String; N]], widths: [u
     let lines = rows.into_iter().map(|row| {
         let mut line = String::new();
         for (at, (cell, column)) in row.iter().zip(widths).enumerate() {
-            line += &if at + 1 == N { cell.clone() } else { format!("{:column$}  ", shortened(cell, column)) };
+            let room = width.saturating_sub(line.chars().count()).min(column);
+            line += &if at + 1 == N { cut(cell, room) } else { format!("{:column$}  ", cut(cell, column)) };
         }
-        shortened(line.trim_end(), width).into_owned()
+        line.trim_end().to_owned()
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Cuts a cell to `most` characters: a path in front, since its end tells it from others, and any other text at its end.
+fn cut(cell: &str, most: usize) -> String {
+    let scheme = cell.split_once(":/").map_or("", |(scheme, _)| scheme);
+    let is_path = cell.starts_with('/') || !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphabetic());
+    let kept = if scheme.is_empty() { 0 } else { scheme.len() + 1 };
+    let length = cell.chars().count();
+    if !is_path || cell.contains([' ', ',', '"']) || length <= most || most < kept + MIN_WIDTH {
+        return shortened(cell, most).into_owned();
+    }
+    let end: String = cell.chars().skip(length - (most - kept - 1)).collect();
+    format!("{}…{end}", &cell[..kept])
 }
 
 /// Formats each row as a record: its first cell, and below it the other ones that have a value, each behind its name.
@@ -145,6 +159,20 @@ mod tests {
         let whole = table(headings, row.into_iter());
         let line = "get_time  nothing  a/long/folder/tools.json  Get the current time for an IANA timezone";
         assert_eq!(whole.lines().last(), Some(line));
+    }
+
+    #[test]
+    fn a_path_that_is_cut_keeps_its_end() {
+        assert_eq!(cut("read:/home/ada/projects/workshop", 20), "read:…jects/workshop");
+        assert_eq!(cut("/home/ada/.config/toolcrib/config.toml:2:8", 20), "…rib/config.toml:2:8");
+        assert_eq!(cut("oci://127.0.0.1:5000/acme/tools:1.0.0", 20), "oci:…cme/tools:1.0.0");
+        assert_eq!(cut("/a/b", 20), "/a/b");
+        // Lists, JSON and sentences begin with what matters.
+        for text in ["read:/home/ada/one, read:/home/ada/two", r#"{"path":"/home/ada/a"}"#, "see /home/ada/projects/a"]
+        {
+            assert_eq!(cut(text, 20), shortened(text, 20));
+        }
+        assert_eq!(cut("read:/home/ada/projects", 12), "read:/home/…", "too narrow for its end");
     }
 
     #[test]

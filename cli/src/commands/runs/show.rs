@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     for (at, message) in messages.iter().enumerate() {
         if let Some(compaction) = compaction.as_ref().filter(|compaction| compaction.messages == at) {
             let summary = render::legible(compaction.summary.trim_end()).replace('\n', "\n    ");
-            render::print(&format!("\nsummary that replaces the messages above for the model: {summary}"))?;
+            render::print_screen(&format!("\nsummary that replaces the messages above for the model: {summary}"))?;
         }
         show(message, &names, args.full)?;
         names.extend(message.calls().into_iter().map(|call| (call.id, call.name)));
@@ -107,8 +107,9 @@ fn show(message: &Message, names: &HashMap<String, String>, full: bool) -> anyho
     let tool = tool.map_or(String::new(), |name| format!(" {}", one_line(name)));
     if !text.is_empty() {
         let text = render::legible(text.trim_end()).replace('\n', "\n    ");
-        let gap = if message.role == Role::Tool { "" } else { "\n" };
-        render::print(&format!("{gap}{}{tool}: {text}", render::spoken(author)))?;
+        let line = format!("{}{tool}: {text}", render::spoken(author));
+        // Results are data: only the terminal divides their lines.
+        if message.role == Role::Tool { render::print(&line)? } else { render::print_screen(&format!("\n{line}"))? }
     }
     for call in message.calls() {
         let arguments = one_line(&cut(&call.arguments));
