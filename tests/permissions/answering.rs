@@ -42,7 +42,7 @@ fn the_model_gets_the_reason_of_a_no() {
         let mut terminal = Terminal::start(call(&crib, &[]));
         terminal.question();
         terminal.types("r");
-        terminal.until("Reason that the model gets: ");
+        terminal.until("Reason that the model gets (Escape: back): ");
         // The answer is a line again.
         assert!(terminal.echoes());
         terminal.types(typed);
@@ -51,6 +51,34 @@ fn the_model_gets_the_reason_of_a_no() {
         assert_eq!((left.code, reason.as_str()), (Some(1), "refused"), "{typed:?}: {left:?}");
         assert_eq!(shown, message, "{typed:?}: {left:?}");
     }
+}
+
+#[test]
+fn escape_leads_back_from_the_reason_to_the_question() {
+    let crib = crib();
+    let mut terminal = Terminal::start(call(&crib, &[]));
+    terminal.question();
+    terminal.types("r");
+    terminal.until("(Escape: back): ");
+    terminal.types("half a reason\u{1b}");
+    terminal.until("[N]o? ");
+    terminal.types("y");
+    let left = terminal.end();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert!(!left.stdout.contains("half a reason"), "{left:?}");
+}
+
+#[test]
+fn ctrl_c_at_the_reason_interrupts_the_command() {
+    let crib = crib();
+    let mut terminal = Terminal::start(call(&crib, &[]));
+    terminal.question();
+    terminal.types("r");
+    terminal.until("(Escape: back): ");
+    terminal.types("half\u{3}");
+    let left = terminal.end();
+    assert_eq!(left.code, Some(130), "{left:?}");
+    assert_eq!(result(&left).1, "", "nobody has decided: {left:?}");
 }
 
 #[test]

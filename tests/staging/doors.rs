@@ -55,7 +55,7 @@ fn at_a_terminal_all_changes_are_shown_and_one_answer_makes_them() {
     };
     let mut terminal = start();
     terminal.types("r");
-    terminal.until("Reason that the model gets: ");
+    terminal.until("Reason that the model gets (Escape: back): ");
     terminal.types("only b\n");
     let left = terminal.end();
     let denied = "the user denied the changes of this call, and 3 changes were dropped: only b";

@@ -1,4 +1,5 @@
-//! Mode of the terminal while keys are awaited: while a line is edited, or a question has one key as its answer.
+//! Mode of the terminal while keys are awaited: while a line is edited, or a question has one key as its answer. Another one for
+//! lines that Escape ends.
 
 /// Mode of the terminal at standard input, restored on drop.
 pub struct TerminalMode {
@@ -15,13 +16,21 @@ impl TerminalMode {
     pub fn keys() -> Option<Self> {
         system::Mode::keys().map(|before| Self { _before: before })
     }
+
+    /// Lets Escape end a line as Enter does, until it is dropped. The system edits the line, and Ctrl-C keeps its effect.
+    pub fn lines() -> Option<Self> {
+        system::Mode::lines().map(|before| Self { _before: before })
+    }
 }
 
 #[cfg(unix)]
 mod system {
     use std::io::{self, Write};
 
-    use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+    use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
+    /// Byte of the key Escape.
+    const ESCAPE: u8 = 0x1b;
 
     /// Sequences after which the terminal marks pasted text, and does not.
     const MARK_PASTED: &str = "\u{1b}[?2004h";
@@ -41,6 +50,14 @@ mod system {
             mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
             tcsetattr(io::stdin(), OptionalActions::Now, &mode).ok()?;
             tell(MARK_PASTED);
+            Some(before)
+        }
+
+        pub(super) fn lines() -> Option<Self> {
+            let before = Self::save()?;
+            let mut mode = before.0.clone();
+            mode.special_codes[SpecialCodeIndex::VEOL] = ESCAPE;
+            tcsetattr(io::stdin(), OptionalActions::Now, &mode).ok()?;
             Some(before)
         }
     }
@@ -73,6 +90,10 @@ mod system {
         }
 
         pub(super) fn keys() -> Option<Self> {
+            None
+        }
+
+        pub(super) fn lines() -> Option<Self> {
             None
         }
     }

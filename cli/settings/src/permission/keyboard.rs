@@ -42,13 +42,26 @@ impl Pressed {
     }
 }
 
+/// Line that is typed where Escape may end it too.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum TypedLine {
+    Text(String),
+    /// Escape: whatever was typed before it counts for nothing.
+    Escape,
+    /// End of input.
+    End,
+}
+
+/// Byte of the key Escape.
+const ESCAPE: u8 = 0x1b;
+
 /// Terminal of a person. It is read on separate threads. For a line its mode is not changed: Ctrl-C keeps its effect.
 #[derive(Debug, Default)]
 pub(super) struct Keyboard {
     /// The terminal, if it is not standard input.
     terminal: Option<Arc<system::Terminal>>,
     /// A pending read. If its prompt was dropped, the next prompt awaits it.
-    reading: Option<Receiver<Option<String>>>,
+    reading: Option<Receiver<TypedLine>>,
 }
 
 /// Word that is typed at the terminal, whichever question its first key answered.
@@ -144,19 +157,35 @@ impl Keyboard {
 
     /// Reads the next line; `None` at the end of input.
     pub(super) async fn line(&mut self) -> Option<String> {
-        let line = self.reading.get_or_insert_with(|| read(self.terminal.clone())).await;
+        match self.end_of_line(false).await {
+            TypedLine::Text(line) => Some(line),
+            TypedLine::Escape | TypedLine::End => None,
+        }
+    }
+
+    /// Reads the next line, which Escape ends too where the system has such a mode; `ask` shows the question and is told of it.
+    pub(super) async fn line_or_escape(&mut self, ask: impl FnOnce(bool)) -> TypedLine {
+        let mode = (self.terminal.is_none() && self.reading.is_none()).then(TerminalMode::lines).flatten();
+        self.discard();
+        ask(mode.is_some());
+        self.end_of_line(mode.is_some()).await
+    }
+
+    async fn end_of_line(&mut self, escapes: bool) -> TypedLine {
+        let line = self.reading.get_or_insert_with(|| read(self.terminal.clone(), escapes)).await;
         self.reading = None;
-        line.ok().flatten()
+        line.unwrap_or(TypedLine::End)
     }
 }
 
-fn read(terminal: Option<Arc<system::Terminal>>) -> Receiver<Option<String>> {
+/// Reads a line on a thread of its own; with `escapes`, Escape ends it.
+fn read(terminal: Option<Arc<system::Terminal>>, escapes: bool) -> Receiver<TypedLine> {
     let (typed, reading) = oneshot::channel();
     // Without a thread nothing is sent, which reads as the end of input.
     let _ = thread::Builder::new().name("keyboard".to_owned()).spawn(move || {
         let line = match &terminal {
-            Some(terminal) => line_of(&mut &**terminal),
-            None => line_of(&mut io::stdin().lock()),
+            Some(terminal) => line_of(&mut &**terminal, escapes),
+            None => line_of(&mut io::stdin().lock(), escapes),
         };
         // The prompt may be gone.
         let _ = typed.send(line);
@@ -164,8 +193,8 @@ fn read(terminal: Option<Arc<system::Terminal>>) -> Receiver<Option<String>> {
     reading
 }
 
-/// Reads a line with at most [`MAX_LINE`] bytes; `None` at the end of input.
-fn line_of(input: &mut dyn Read) -> Option<String> {
+/// Reads a line with at most [`MAX_LINE`] bytes; with `escapes`, Escape ends it too.
+fn line_of(input: &mut dyn Read, escapes: bool) -> TypedLine {
     let (mut line, mut byte, mut is_empty) = (Vec::new(), [0], true);
     loop {
         match input.read(&mut byte) {
@@ -177,11 +206,12 @@ fn line_of(input: &mut dyn Read) -> Option<String> {
         is_empty = false;
         match byte {
             [b'\n'] => break,
+            [ESCAPE] if escapes => return TypedLine::Escape,
             [byte] if line.len() < MAX_LINE => line.push(byte),
             _ => {}
         }
     }
-    (!is_empty).then(|| String::from_utf8_lossy(&line).trim().to_owned())
+    if is_empty { TypedLine::End } else { TypedLine::Text(String::from_utf8_lossy(&line).trim().to_owned()) }
 }
 
 #[cfg(unix)]
@@ -338,14 +368,18 @@ mod tests {
 
     #[test]
     fn a_line_ends_at_its_break_or_its_maximum_length() {
+        let text = |text: &str| TypedLine::Text(text.to_owned());
         let mut typed = " y \nn".as_bytes();
-        assert_eq!(line_of(&mut typed).as_deref(), Some("y"));
-        assert_eq!(line_of(&mut typed).as_deref(), Some("n"));
-        assert_eq!(line_of(&mut typed), None);
+        assert_eq!(line_of(&mut typed, false), text("y"));
+        assert_eq!(line_of(&mut typed, false), text("n"));
+        assert_eq!(line_of(&mut typed, false), TypedLine::End);
         let long = format!("{}\ny\n", "x".repeat(MAX_LINE + 1));
         let mut typed = long.as_bytes();
-        assert_eq!(line_of(&mut typed).map(|line| line.len()), Some(MAX_LINE));
-        assert_eq!(line_of(&mut typed).as_deref(), Some("y"), "the rest of a long line answers nothing");
-        assert_eq!(line_of(&mut "\n".as_bytes()).as_deref(), Some(""));
+        assert_eq!(line_of(&mut typed, false), text(&"x".repeat(MAX_LINE)));
+        assert_eq!(line_of(&mut typed, false), text("y"), "the rest of a long line answers nothing");
+        assert_eq!(line_of(&mut "\n".as_bytes(), false), text(""));
+        // A reason with an escape counts for nothing; elsewhere it is a part of the line.
+        assert_eq!(line_of(&mut "keep i\x1b".as_bytes(), true), TypedLine::Escape);
+        assert_eq!(line_of(&mut "a\x1bb\n".as_bytes(), false), text("a\x1bb"));
     }
 }

@@ -68,8 +68,7 @@ pub(super) async fn pressed(keyboard: &mut Keyboard, question: &str, say: fn(&st
         Pressed::Key(key) => say(&key.to_string()),
         Pressed::Interrupt => say("^C"),
         Pressed::No | Pressed::Several => {}
-        // The person has ended it.
-        Pressed::Line(_) => std::mem::forget(line),
+        Pressed::Line(_) => line.ended(),
     }
     pressed
 }
@@ -86,7 +85,14 @@ pub(super) async fn interrupted<T>() -> T {
 }
 
 /// A line on which the user answers. Dropping it ends the line.
-struct OpenLine(fn(&str));
+pub(super) struct OpenLine(pub(super) fn(&str));
+
+impl OpenLine {
+    /// Notes that the person has ended the line.
+    pub(super) fn ended(self) {
+        std::mem::forget(self);
+    }
+}
 
 impl Drop for OpenLine {
     fn drop(&mut self) {

@@ -12,8 +12,8 @@ use tokio::sync::Mutex;
 use toolcrib::policy::{Approval, ApprovalAnswer, ApprovalRequest, Approvals, Approver, StoredApproval};
 use toolcrib_base::render::{self, Tone, one_line};
 
-use super::keyboard::{Keyboard, Pressed};
-use super::one_key::{explain, interrupted, pressed};
+use super::keyboard::{Keyboard, Pressed, TypedLine};
+use super::one_key::{OpenLine, explain, interrupted, pressed};
 use super::sheet::Sheet;
 use super::typed::{Durations, Typed};
 
@@ -29,6 +29,8 @@ const LINE_NOT_UNDERSTOOD: &str = "Not understood: type a letter in brackets and
                                    Text after `n` is a reason that the model gets; Enter alone means no.";
 /// Question for the reason of a no, which is a line.
 const REASON: &str = "Reason that the model gets: ";
+/// The same where Escape leads back to the question about the call.
+const REASON_OR_BACK: &str = "Reason that the model gets (Escape: back): ";
 
 /// Asks the user at the terminal for approvals.
 #[derive(Debug)]
@@ -160,7 +162,11 @@ async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: D
             match typed {
                 Some(Typed::Answer(answer)) => return answer,
                 Some(Typed::Details) => break,
-                Some(Typed::Reason) => return reason(keyboard).await,
+                Some(Typed::Reason) => {
+                    if let Some(answer) = reason(keyboard).await {
+                        return answer;
+                    }
+                }
                 None if unclear == MAX_UNCLEAR => {
                     explain("Not understood: the call is denied.", say);
                     return ApprovalAnswer::No;
@@ -175,13 +181,17 @@ async fn ask(keyboard: &mut Keyboard, question: &ApprovalRequest<'_>, offered: D
     }
 }
 
-/// Asks for the reason of a no.
-async fn reason(keyboard: &mut Keyboard) -> ApprovalAnswer {
-    keyboard.discard();
-    say(&render::question(REASON));
-    match keyboard.line().await {
-        Some(line) if !line.is_empty() => ApprovalAnswer::NoBecause(line),
-        _ => ApprovalAnswer::No,
+/// Asks for the reason of a no; `None` if the person goes back to the question.
+async fn reason(keyboard: &mut Keyboard) -> Option<ApprovalAnswer> {
+    let line = OpenLine(say);
+    let ask = |escapes| say(&render::question(if escapes { REASON_OR_BACK } else { REASON }));
+    match keyboard.line_or_escape(ask).await {
+        TypedLine::Text(reason) => {
+            line.ended();
+            Some(if reason.is_empty() { ApprovalAnswer::No } else { ApprovalAnswer::NoBecause(reason) })
+        }
+        TypedLine::End => Some(ApprovalAnswer::No),
+        TypedLine::Escape => None,
     }
 }
 
