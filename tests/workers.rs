@@ -67,7 +67,8 @@ impl WorkerProcess {
     }
 
     /// Waits until the statistics of the worker have a value, and returns them.
-    pub(crate) fn until(&self, wire: &mut Wire, field: &str, value: u64) -> Value {
+    pub(crate) fn until(&self, wire: &mut Wire, field: &str, value: impl Into<Value>) -> Value {
+        let value = value.into();
         let until = Instant::now() + PATIENCE;
         let inbox = format!("_INBOX.test.{}.{field}.{value}", self.name);
         wire.subscribe(&inbox, "");
@@ -187,4 +188,15 @@ fn the_fleet_shows_each_worker_with_its_counts() {
     assert_eq!((&fleet[0]["places"], fleet[0]["tools"].as_array().unwrap().len()), (&json!(3), 4), "{fleet:?}");
     let answered: u64 = fleet.iter().map(|worker| worker["answered"].as_u64().unwrap()).sum();
     assert_eq!(answered, 1);
+}
+
+#[test]
+fn a_fleet_without_workers_is_a_failure_also_for_a_script() {
+    let Some(nats) = Nats::start() else { return };
+    let here = readers();
+    for (flags, printed) in [(&[][..], ""), (&["--json"], "[]\n")] {
+        let ran = here.run(&[&["fleet", "status", "--nats", &nats.url()], flags].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), printed), "{ran:?}");
+        assert!(ran.stderr.contains("error: no worker at nats://127.0.0.1"), "{ran:?}");
+    }
 }

@@ -110,6 +110,16 @@ fn an_interrupt_at_the_question_ends_the_chat_and_restores_the_terminal() {
 }
 
 #[test]
+fn nobody_is_asked_about_the_folder_of_a_chat_without_a_model() {
+    let crib = crib();
+    let mut command = crib.toolcrib(&["chat"]);
+    command.current_dir(crib.path("work")).env("TERM", "xterm").env("NO_COLOR", "1");
+    let left = Terminal::start(command).end();
+    assert_eq!(left.code, Some(2), "{left:?}");
+    assert!(left.terminal.contains("no model: ") && !left.terminal.contains("Let the tools"), "{left:?}");
+}
+
+#[test]
 fn nobody_is_asked_about_the_home_folder_a_named_folder_or_without_a_terminal() {
     let crib = crib();
     let (_, left) = ended(Terminal::start(command(&crib, "home")), &crib);

@@ -91,6 +91,9 @@ fn a_worker_that_is_told_to_end_finishes_its_calls_and_takes_no_more() {
     let caller = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     worker.until(&mut wire, "inFlight", 1);
     worker.signal(Signal::TERM);
+    // It says so while its call runs.
+    let data = worker.until(&mut wire, "draining", true);
+    assert_eq!((&data["inFlight"], &data["answered"]), (&json!(1), &json!(0)), "{data}");
     let line: Value = serde_json::from_slice(&caller.wait_with_output().unwrap().stdout).unwrap();
     assert_eq!(line["result"], json!({"slept": 4000}), "{line}");
     assert_eq!(worker.code(), Some(143));

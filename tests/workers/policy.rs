@@ -23,6 +23,16 @@ fn a_tool_that_may_change_something_is_refused_before_anything_is_sent() {
 }
 
 #[test]
+fn a_stage_and_workers_exclude_each_other_before_anything_is_connected() {
+    let here = readers();
+    for command in [&["call", "echo", "{}"][..], &["run", "go", "--model=m"], &["mcp"]] {
+        let ran = here.run(&[command, &["--stage", "--remote=nats://127.0.0.1:1"]].concat());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains("--remote and --stage exclude each other"), "{ran:?}");
+    }
+}
+
+#[test]
 fn a_rule_of_the_worker_refuses_and_the_message_names_the_worker() {
     let Some(nats) = Nats::start() else { return };
     for (rule, why) in

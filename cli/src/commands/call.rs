@@ -143,7 +143,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
     let call = args.call().await?;
     args.sources.called = Some(args.name.clone());
     args.sources.fetch().await?;
-    args.remote.open().await?;
+    args.remote.open(&args.stage).await?;
     let (arguments, is_unreadable) = (call.arguments.clone(), call.unreadable.is_some());
     let door = Door::open(&args.telemetry, Root::Call)?;
     let door = door.with_folders(&args.records, args.media.as_deref(), &args.sources, [])?;

@@ -52,8 +52,12 @@ pub(crate) struct Args {
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let shared = &mut args.shared;
     let settings = shared.settings()?;
+    // Nobody is asked about the folder of a chat that cannot begin.
+    if !shared.is_scripted() {
+        settings.model()?;
+    }
     shared.sources.fetch().await?;
-    shared.remote.open().await?;
+    shared.remote.open(&shared.stage).await?;
     if !shared.quiet && !shared.remote.is_named() && folder::offer(&mut shared.sources).await? == Offer::Interrupted {
         return Ok(ExitCode::from(interrupt::INTERRUPTED));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use serde_json::{Value, json};
 use toolcrib_base::parse::duration;
-use toolcrib_base::render::{self, one_line};
+use toolcrib_base::render::{self, Advice, one_line};
 use toolcrib_workers::{FleetMember, fleet};
 
 use super::remote::{NatsUrl, connect};
@@ -18,8 +18,10 @@ Examples:
   toolcrib fleet status --nats tls://nats.example.com --nats-creds me.creds --wait 3s
   toolcrib fleet status --nats nats://127.0.0.1:4222 --json | jq '.[] | select(.inFlight > 0)'
 
-Each line is what a worker says about itself. Other programs get the same through the service API \
-of NATS, such as `nats micro stats toolcrib-worker`.";
+Each line is what a worker says about itself; one that drains takes no more calls. Other programs get the same through the service API \
+of NATS, such as `nats micro stats toolcrib-worker`.
+
+Exit status: 0 a worker answered, 1 none did, or failure.";
 const HEADINGS: [&str; 8] = ["WORKER", "VERSION", "TOOLS", "RUNNING", "ANSWERED", "REFUSED", "BUSY", "ENDED"];
 
 /// Show the workers of a NATS server.
@@ -58,20 +60,24 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (workers, unread) = fleet(&connection, args.wait).await.map_err(|error| anyhow!(error))?;
     if args.json {
         render::print_json(&workers.iter().map(as_json).collect::<Value>().to_string())?;
-    } else if workers.is_empty() {
-        render::aside(&format!("no worker at {} answered", connection.address()));
-    } else {
+    } else if !workers.is_empty() {
         render::print(&render::table(HEADINGS, workers.iter().map(row)))?;
     }
     if unread > 0 {
         render::warning(&format!("{} could not be read", render::counted(unread, "answer")));
+    }
+    if workers.is_empty() {
+        let message = format!("no worker at {} answered", connection.address());
+        let hint = "start one with `toolcrib worker --nats URL`, or give slow ones more time with `--wait 5s`";
+        return Err(Advice::new(message, hint).into());
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn row(worker: &FleetMember) -> [String; 8] {
     let FleetMember { worker: name, version, tools, places, in_flight, answered, refused, busy, ended, .. } = worker;
-    let running = format!("{in_flight} of {places}");
+    let draining = if worker.is_draining { ", draining" } else { "" };
+    let running = format!("{in_flight} of {places}{draining}");
     let counts = [answered, refused, busy, ended].map(ToString::to_string);
     let [answered, refused, busy, ended] = counts;
     [name.to_string(), one_line(version), tools.len().to_string(), running, answered, refused, busy, ended]
@@ -84,6 +90,7 @@ fn as_json(worker: &FleetMember) -> Value {
         "started": worker.started,
         "tools": worker.tools,
         "places": worker.places,
+        "draining": worker.is_draining,
         "inFlight": worker.in_flight,
         "answered": worker.answered,
         "refused": worker.refused,

@@ -13,6 +13,7 @@ use toolcrib::Builder;
 use toolcrib_base::headings::TOOLS;
 use toolcrib_base::parse::duration;
 use toolcrib_base::render::{self, Advice};
+use toolcrib_sources::options::StageOption;
 use toolcrib_workers::{ConnectFailure, Connection, ConnectionEvent, Credentials, NatsAddress, NatsWorkers};
 
 /// Maximum number of problems of a server that are shown.
@@ -48,9 +49,14 @@ impl RemoteOptions {
     ///
     /// # Errors
     ///
-    /// The server is not reached, or refuses the credentials.
-    pub(crate) async fn open(&mut self) -> anyhow::Result<()> {
+    /// The server is not reached, or refuses the credentials; a usage error with a stage, which holds back nothing of a worker.
+    pub(crate) async fn open(&mut self, stage: &StageOption) -> anyhow::Result<()> {
         if let Some(address) = self.remote.clone() {
+            if stage.is_given() {
+                let message = "--remote and --stage exclude each other: workers run only tools that only read, and nothing of \
+                               them is held back; leave out one of the two";
+                return Err(render::usage_error(message));
+            }
             let connection = connect(&address, self.remote_creds.clone()).await?;
             self.opened = OpenedWorkers(Some(Arc::new(NatsWorkers::new(connection).silence(self.remote_silence))));
         }

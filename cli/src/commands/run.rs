@@ -128,7 +128,7 @@ async fn perform(mut args: Args, begun: &mut bool) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     args.shared.sources.fetch().await?;
-    args.shared.remote.open().await?;
+    args.shared.remote.open(&args.shared.stage).await?;
     if args.capabilities {
         let terminal = args.shared.terminal_approver()?;
         print_capabilities(&args.shared.runtime(&settings, terminal, |builder| builder)?, args.json)?;

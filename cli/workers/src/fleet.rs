@@ -45,6 +45,8 @@ pub struct FleetMember {
     pub busy: u64,
     /// Number of calls that their callers ended.
     pub ended: u64,
+    /// `true` if the worker takes no more calls and ends after the running ones.
+    pub is_draining: bool,
 }
 
 /// Collects the states that workers report within `time`, and counts the answers that could not be read.
@@ -101,6 +103,7 @@ fn member(answer: &[u8]) -> Option<FleetMember> {
         refused: data.refused,
         busy: data.busy,
         ended: data.ended,
+        is_draining: data.draining,
     })
 }
 
@@ -120,6 +123,9 @@ mod tests {
         };
         let read = member(state("w-1", "").as_bytes()).unwrap();
         assert_eq!((read.worker.as_str(), read.places, read.in_flight, read.busy), ("w-1", 2, 1, 5));
+        assert!(!read.is_draining, "an earlier version says nothing about it");
+        let draining = state("w-1", "").replace(r#""ended":6"#, r#""ended":6,"draining":true"#);
+        assert!(member(draining.as_bytes()).unwrap().is_draining);
         assert_eq!(member(state("w.1", "").as_bytes()), None);
         let long = format!(r#","more":"{}""#, "x".repeat(MAX_BYTES));
         assert_eq!(member(state("w-1", &long).as_bytes()), None);

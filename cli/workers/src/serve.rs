@@ -118,6 +118,7 @@ pub async fn serve(
             biased;
             () = &mut stop, if !worker.is_draining => {
                 worker.is_draining = true;
+                worker.statistics.drain();
                 until = Some(Instant::now() + settings.drain);
                 let drain = async {
                     for subscription in offered.iter_mut() {
@@ -140,7 +141,14 @@ pub async fn serve(
             Some(question) = questions.next() => service.answer(&client, &question).await,
         }
     }
-    let rest = async { while worker.jobs.join_next().await.is_some() {} };
+    let rest = async {
+        loop {
+            tokio::select! {
+                ended = worker.jobs.join_next() => if ended.is_none() { break },
+                Some(question) = questions.next() => service.answer(&client, &question).await,
+            }
+        }
+    };
     let _ = timeout_at(until.unwrap_or_else(Instant::now), rest).await;
     let stopped = worker.jobs.len();
     worker.jobs.shutdown().await;

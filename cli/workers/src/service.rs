@@ -99,6 +99,9 @@ pub(crate) struct StatsData {
     pub(crate) refused: u64,
     pub(crate) busy: u64,
     pub(crate) ended: u64,
+    /// `true` if the worker takes no more calls; earlier versions do not say it.
+    #[serde(default)]
+    pub(crate) draining: bool,
 }
 
 /// Facts about a worker.
@@ -161,7 +164,7 @@ impl Service {
     }
 
     fn stats(&self) -> StatsResponse {
-        let Counts { answered, refused, busy, ended, in_flight, nanoseconds } = self.statistics.counts();
+        let Counts { answered, refused, busy, ended, in_flight, nanoseconds, is_draining } = self.statistics.counts();
         let requests = answered + refused + busy + ended;
         let endpoint = StatsEndpoint {
             name: ENDPOINT.to_owned(),
@@ -180,6 +183,7 @@ impl Service {
                 refused,
                 busy,
                 ended,
+                draining: is_draining,
             },
         };
         StatsResponse {

@@ -1,7 +1,7 @@
 //! Counts of a worker since its start.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 /// Counts of a worker.
@@ -13,6 +13,7 @@ pub(crate) struct Statistics {
     ended: AtomicU64,
     in_flight: AtomicU64,
     busy_nanoseconds: AtomicU64,
+    is_draining: AtomicBool,
 }
 
 /// Counts at one moment.
@@ -30,6 +31,8 @@ pub(crate) struct Counts {
     pub(crate) in_flight: u64,
     /// Nanoseconds of all calls together.
     pub(crate) nanoseconds: u64,
+    /// `true` if the worker takes no more calls.
+    pub(crate) is_draining: bool,
 }
 
 /// End of an offer or a call.
@@ -64,6 +67,11 @@ impl Statistics {
         self.busy_nanoseconds.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
+    /// Notes that the worker takes no more calls.
+    pub(crate) fn drain(&self) {
+        self.is_draining.store(true, Relaxed);
+    }
+
     /// Returns the counts.
     pub(crate) fn counts(&self) -> Counts {
         Counts {
@@ -73,6 +81,7 @@ impl Statistics {
             ended: self.ended.load(Relaxed),
             in_flight: self.in_flight.load(Relaxed),
             nanoseconds: self.busy_nanoseconds.load(Relaxed),
+            is_draining: self.is_draining.load(Relaxed),
         }
     }
 }

@@ -21,6 +21,11 @@ pub struct StageOption {
 }
 
 impl StageOption {
+    /// Returns `true` if the option is given.
+    pub fn is_given(&self) -> bool {
+        self.stage.is_some()
+    }
+
     /// Opens the stage; one without a name gets this one, or a random one. A run that has a stage goes on in it without the option.
     /// With `is_default`, a command without the option has a stage too.
     ///

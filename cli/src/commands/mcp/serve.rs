@@ -103,7 +103,7 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.sources.rules.mode = args.ask.server_rule();
     args.sources.rules.asks_about_flows = true;
     args.sources.fetch().await?;
-    args.remote.open().await?;
+    args.remote.open(&args.stage).await?;
     args.opened = Some(Effects::open(&args.stage, "mcp", None, args.sources.rules.config_file())?);
     if args.http.is_http() {
         args.database = args.sources.rules.config(&args.sources.trust.trusted()?, false)?.store;

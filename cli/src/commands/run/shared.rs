@@ -111,6 +111,11 @@ impl AgentOptions {
         self.sources.rules.asks_about_flows = true;
     }
 
+    /// Returns `true` if a script replaces the model.
+    pub(crate) fn is_scripted(&self) -> bool {
+        self.model.script.is_some()
+    }
+
     /// Loads the script that replaces the model, if one is named.
     pub(crate) fn script(&self) -> anyhow::Result<Option<Script>> {
         self.model.script.as_deref().map(Script::load).transpose()
