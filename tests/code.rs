@@ -113,6 +113,21 @@ fn an_exception_is_told_with_its_line_and_what_was_printed() {
     assert!(error["error"].as_str().unwrap().starts_with("KeyError: "), "{line}");
     assert_eq!(error["printed"], "before\n", "{line}");
     assert!(error["traceback"][0].as_str().unwrap().starts_with("line 3"), "{line}");
+    assert_eq!(error.get("result_keys"), None, "no tool was called");
+}
+
+#[test]
+fn a_missing_key_is_told_with_the_keys_of_the_results() {
+    let crib = Crib::new();
+    fs::write(crib.path("work/a.txt"), "a").unwrap();
+    let line = program(&crib, "found = tools.fs_list_dir(path='.')\nfound['entries'][0]['name']", &[]);
+    let error = &line["error"];
+    assert!(error["error"].as_str().unwrap().starts_with("KeyError: "), "{line}");
+    let keys = error["result_keys"]["fs_list_dir"].as_array().unwrap_or_else(|| panic!("{line}"));
+    assert!(["entries", "entries[0].path"].iter().all(|key| keys.contains(&json!(key))), "{line}");
+    // Another failure says nothing of them.
+    let line = program(&crib, "tools.fs_list_dir(path='.')\n1 / 0", &[]);
+    assert_eq!(line["error"].get("result_keys"), None, "{line}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod answer;
 mod names;
+mod result_keys;
 mod session;
 mod shown;
 
@@ -263,6 +264,9 @@ impl ProgramCalls<'_> {
             }
         };
         self.count(&result.name, result.receipt.outcome);
+        if let (Ok(line), Some(summary)) = (&result.outcome, &mut *self.summary()) {
+            summary.keys.add(&result.name, line);
+        }
         self.shown().add(&result.name, take(&mut result.media), take(&mut result.shown));
         Ok(CodeCallResult { id, outcome: self.answer(result).await })
     }

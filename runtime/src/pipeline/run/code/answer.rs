@@ -9,6 +9,7 @@ use crate::sandbox::{CodeCompletion, CodeFailure, CodeFailureKind, CodeForm, Cod
 use crate::schema;
 
 use super::MAX_PRINTED;
+use super::result_keys::ResultKeys;
 
 /// Maximum number of problems of a program in a message.
 const MAX_PROBLEMS: usize = 10;
@@ -16,6 +17,8 @@ const MAX_PROBLEMS: usize = 10;
 const MAX_LINE: usize = 300;
 /// Maximum number of entries of a traceback.
 const MAX_FRAMES: usize = 20;
+/// Exception of Python for a missing key of a dictionary.
+const MISSING_KEY: &str = "KeyError";
 /// Maximum number of tools in the summary of a program.
 const MAX_SUMMARIZED: usize = 20;
 
@@ -23,6 +26,8 @@ const MAX_SUMMARIZED: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     calls: Vec<(String, Outcome, usize)>,
+    /// Keys of the results that the program got.
+    pub(super) keys: ResultKeys,
     /// Note about the session of the program, if it has one.
     pub(super) session: Option<Value>,
     /// Members about the parts that its calls showed.
@@ -123,6 +128,9 @@ pub(super) fn failed(failure: &CodeFailure, summary: &Summary) -> ToolError {
     let traceback: Vec<_> = traceback.collect();
     if !traceback.is_empty() {
         error.insert("traceback".to_owned(), json!(traceback));
+    }
+    if let Some(keys) = summary.keys.shown().filter(|_| failure.exception == MISSING_KEY) {
+        error.insert("result_keys".to_owned(), keys);
     }
     summary.add_to(&mut error, &failure.output);
     ToolError { outcome, message, json: Some(Value::Object(error).to_string()) }
