@@ -4,13 +4,14 @@ import re
 
 from window import FRAME, shape
 
-WIDTHS = [1280, 400]
+# A window on a desk and a phone, as widths with their heights.
+SIZES = {1280: 800, 390: 844}
 SCHEMES = ["light", "dark"]
-ALL = [(width, scheme) for scheme in SCHEMES for width in WIDTHS]
+ALL = [(width, scheme) for scheme in SCHEMES for width in SIZES]
 # One of each, for views that are checked with other texts too.
-HALF = [(1280, "light"), (400, "dark")]
+HALF = [(1280, "light"), (390, "dark")]
 # Widths at which nothing may scroll sideways.
-FIT = [400, 640, 961, 2000]
+FIT = [320, 390, 640, 961, 2000]
 # Maximum height of a screenshot.
 MAX_SHOT = 2600
 # Maximum kinds of views, and maximum bytes of one with everything that it loads.
@@ -27,6 +28,15 @@ TOO_WIDE = """() => {
   return [...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > page.clientWidth + 1)
     .slice(0, 5).map((one) => `${one.tagName}.${one.className}: ${one.textContent.slice(0, 60)}`).concat('the page scrolls');
 }"""
+# Labels before values in narrow tables that are wider than their column: they would lie over the value.
+COVERED = """() => [...document.querySelectorAll('td[data-label]')].filter((one) => {
+    const style = getComputedStyle(one, '::before');
+    if (one.offsetParent === null || getComputedStyle(one).display !== 'grid') return false;
+    const words = document.createElement('canvas').getContext('2d');
+    words.font = style.font;
+    const wide = style.whiteSpace === 'nowrap' ? one.dataset.label : one.dataset.label.split(' ').reduce((a, b) => a.length < b.length ? b : a);
+    return words.measureText(wide).width > parseFloat(style.width) + 1;
+  }).slice(0, 5).map((one) => `label over its value: ${one.dataset.label}`)"""
 # Forms in which Enter in a field would allow or run something: it presses the first button.
 HASTY = """() => [...document.querySelectorAll('form[method=post]')]
   .filter((form) => form.querySelector('input:not([type=hidden]), select'))
@@ -74,7 +84,7 @@ def look(report, window, axe, folder, name, variants=ALL):
     wide, serious = [], []
     for width, scheme in variants:
         page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": width, "height": 800})
+        page.set_viewport_size({"width": width, "height": SIZES[width]})
         page.evaluate(FRAME)
         height = min(page.evaluate("document.documentElement.scrollHeight"), MAX_SHOT)
         page.screenshot(
@@ -85,7 +95,7 @@ def look(report, window, axe, folder, name, variants=ALL):
         serious += [f"{width} {scheme}: {found}" for found in page.evaluate(AXE) if found[0] in ("serious", "critical")]
     for width in FIT:
         page.set_viewport_size({"width": width, "height": 800})
-        wide += [f"{width}: {found}" for found in page.evaluate(TOO_WIDE)]
+        wide += [f"{width}: {found}" for found in page.evaluate(TOO_WIDE) + page.evaluate(COVERED)]
     faults = [*window.faults(), *page.evaluate(HASTY)]
     report.case(f"{name}: no error, and nothing from elsewhere", not faults, faults)
     report.case(f"{name}: nothing scrolls sideways at {FIT}", not wide, "\n".join(wide))

@@ -140,7 +140,7 @@ fn row(visit: &Visit, entry: &LogEntry, time: Unit, size: Unit) -> [Markup; 8] {
         word(&record.outcome),
         html! { (time.show(record.own_ms())) },
         html! { (size.show(record.more.peak_memory_bytes as f64)) },
-        layout::cell(&granted, MAX_CELL),
+        layout::path_cell(&granted, MAX_CELL),
         denials(&record.denied, 2),
         html! { code { (layout::cell(&arguments(&entry.arguments), MAX_CELL)) } },
     ]

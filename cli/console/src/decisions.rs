@@ -120,7 +120,7 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
                     // A tool can do something else with an argument that no line shows.
                     @match names(arguments.as_deref()).as_str() {
                         "" => p.quiet { "The arguments are in the details." },
-                        names => p.quiet { "From the arguments " (layout::line(names, 300)) ", which are in the details." },
+                        names => p.quiet { "From the arguments: " code { (layout::line(names, 300)) } ". They are in the details." },
                     }
                 },
                 None => (content::exact(&arguments.unwrap_or_default(), MAX_WHOLE)),
@@ -139,7 +139,7 @@ fn card(visit: &Visit, call: &PendingCall) -> Markup {
 /// Returns the argument names of a call, as far as they were stored whole.
 fn names(arguments: Option<&str>) -> String {
     let read = arguments.and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
-    read.map(|read| read.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")).unwrap_or_default()
+    read.map(|read| read.keys().map(String::as_str).collect::<Vec<_>>().join(", ")).unwrap_or_default()
 }
 
 /// Identifier of the form that denies a call.

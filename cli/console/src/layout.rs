@@ -90,6 +90,13 @@ pub(super) fn cell(text: &str, max: usize) -> Markup {
     html! { bdi { (one_line(kept)) @if left_out > 0 { "…" } } }
 }
 
+/// The same for paths, which may go on in the next line after each slash.
+pub(super) fn path_cell(text: &str, max: usize) -> Markup {
+    let (kept, left_out) = cut(text, max);
+    let kept = one_line(kept);
+    html! { bdi { @for part in kept.split_inclusive('/') { (part) wbr; } @if left_out > 0 { "…" } } }
+}
+
 /// Text on one line for a place without elements, such as an option, of at most `max` characters.
 pub(super) fn plain(text: &str, max: usize) -> String {
     let (kept, left_out) = cut(text, max);

@@ -75,7 +75,7 @@ fn row(visit: &Visit, runtime: &Runtime, tool: &Tool) -> [Markup; 6] {
         layout::link(&visit.path("tool"), "name", &tool.name, &layout::line(&tool.name, 80)),
         word(state),
         layout::cell(&needs, MAX_CELL),
-        layout::cell(&permissions(&granted(runtime, tool)), MAX_CELL),
+        layout::path_cell(&permissions(&granted(runtime, tool)), MAX_CELL),
         layout::line(&source(tool), 80),
         layout::cell(&first_sentence(tool), MAX_CELL),
     ]
