@@ -9,9 +9,11 @@ mod store;
 
 use std::fmt;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use toolcrib_base::folders::home_folder;
 use toolcrib_base::render::{self, Tone};
 use toolcrib_sources::options::Sources;
 
@@ -75,9 +77,11 @@ impl fmt::Display for Finding {
             Status::Fail => ("fail", Tone::Bad),
         };
         let terminal = io::stdout().is_terminal();
-        let (word, detail) = (render::paint(tone, word, terminal), render::one_line(&self.detail));
+        let word = render::paint(tone, word, terminal);
+        let detail = render::one_line(&self.detail);
         let paint_fix = |label| render::paint(Tone::Advice, label, terminal);
         if render::is_narrow() {
+            let detail = from_home(&detail, home_folder().as_deref());
             write!(f, "{word} {}\n     {detail}", self.check)?;
             return self
                 .fix
@@ -90,6 +94,20 @@ impl fmt::Display for Finding {
         }
         Ok(())
     }
+}
+
+/// Shortens paths below the home folder to `~/…`, which a shell reads too: a narrow terminal has no room for them.
+fn from_home(text: &str, home: Option<&Path>) -> String {
+    let Some(home) = home.and_then(Path::to_str).filter(|home| home.len() > 1) else { return text.to_owned() };
+    let is_start = |before: &str| before.is_empty() || before.ends_with([' ', '`', '(']);
+    let (mut short, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(home) {
+        let (before, after) = (&rest[..at], &rest[at + home.len()..]);
+        short += before;
+        short += if is_start(&short) && after.starts_with('/') { "~" } else { home };
+        rest = after;
+    }
+    short + rest
 }
 
 pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
@@ -108,4 +126,18 @@ pub(crate) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let broken = findings.iter().any(|finding| finding.status == Status::Fail);
     Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_below_the_home_folder_are_shortened() {
+        let home = Some(Path::new("/home/ada"));
+        let text = "/home/ada/.cache, `/home/ada/a`; /home/adam/b /mnt/home/ada/c /home/ada";
+        assert_eq!(from_home(text, home), "~/.cache, `~/a`; /home/adam/b /mnt/home/ada/c /home/ada");
+        assert_eq!(from_home("/a", Some(Path::new("/"))), "/a");
+        assert_eq!(from_home("/a", None), "/a");
+    }
 }

@@ -99,7 +99,7 @@ impl Refusal {
         }
         let of_cure = self.cure.clone();
         for (name, value) in flags {
-            let flag = format!(" --{name}={value}");
+            let flag = if value.is_empty() { format!(" --{name}") } else { format!(" --{name}={value}") };
             let is_there = match *name {
                 "name" | "min-age" => of_cure.contains(&format!(" --{name}=")),
                 _ => of_cure.contains(&flag),

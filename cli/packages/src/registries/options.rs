@@ -56,7 +56,11 @@ impl RegistryOptions {
 
     /// Lists the flags that a repetition of the command needs, with their values for a shell.
     pub(crate) fn flags(&self) -> impl Iterator<Item = (&'static str, String)> {
-        self.plain_http.iter().map(|registry| ("plain-http", shell_word(registry)))
+        // The flag alone is not the flag with an empty value: that would have to be quoted.
+        self.plain_http.iter().map(|registry| match registry.as_str() {
+            "" => ("plain-http", String::new()),
+            registry => ("plain-http", shell_word(registry)),
+        })
     }
 
     /// Returns the registries that are reached over plain HTTP.

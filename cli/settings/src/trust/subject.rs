@@ -88,15 +88,23 @@ impl Subject {
         Self { path, digest: digest(text.as_bytes()), items, has_tools_alone: false }
     }
 
-    /// Lists the parts with their requests in plain words, one line each.
+    /// Lists the parts with their requests in plain words, one line each; parts with the same requests are named together.
     pub fn requests(&self) -> String {
         let (mut asking, quiet): (Vec<&Item>, Vec<&Item>) = self.items.iter().partition(|item| item.asks());
         asking.sort_by_key(|item| foremost(&item.requests));
-        let mut lines = Vec::new();
+        let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
         for item in asking.iter().take(MAX_ITEMS) {
-            lines.push(format!("  {}", one_line(&item.name)));
-            lines.extend(phrases(&item.requests).into_iter().map(|phrase| format!("    {phrase}")));
-            lines.extend(item.ceilings.iter().map(|phrase| format!("    {phrase}")));
+            let (name, mut requests) = (one_line(&item.name), phrases(&item.requests));
+            requests.extend(item.ceilings.iter().cloned());
+            match groups.iter_mut().find(|(_, others)| *others == requests) {
+                Some((names, _)) => names.push(name),
+                None => groups.push((vec![name], requests)),
+            }
+        }
+        let mut lines = Vec::new();
+        for (names, requests) in groups {
+            lines.push(format!("  {}", names.join(", ")));
+            lines.extend(requests.into_iter().map(|phrase| format!("    {phrase}")));
         }
         if let Some(more @ 1..) = asking.len().checked_sub(MAX_ITEMS) {
             let hidden = asking.iter().skip(MAX_ITEMS).flat_map(|item| &item.requests).map(String::as_str);

@@ -137,7 +137,7 @@ impl Sheet {
         let files = self.of_type(&MediaType::LICENSE).map(|file| file.path.as_str());
         let licenses = stated.into_iter().chain(files).collect::<Vec<_>>().join(", ");
         add("licences", if licenses.is_empty() { "none stated" } else { &licenses });
-        add("bill", &self.components.map_or("none".to_owned(), |count| counted(count, "component")));
+        add("sbom", &self.components.map_or("none".to_owned(), |count| counted(count, "component")));
         self.signatures.finding_lines().iter().for_each(|line| add("signature", line.trim()));
         let tools: Vec<_> = self.subject.items.iter().map(|item| one_line(&item.name)).collect();
         let files = self.bundle.files();

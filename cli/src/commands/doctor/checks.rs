@@ -171,7 +171,7 @@ fn audit(folder: &Path) -> Finding {
     let bytes = contents(folder);
     let today = folder.join(jiff::Timestamp::now().strftime("%Y%m%d.log").to_string());
     let calls = fs::read(&today).map_or(0, |text| text.iter().filter(|byte| **byte == b'\n').count());
-    Finding::ok(CHECK, format!("{shown}, {}, {} today", mebibytes(bytes), counted(calls, "call")))
+    Finding::ok(CHECK, format!("{shown}, {}, {} today", rounded_size(bytes), counted(calls, "call")))
 }
 
 fn config(sources: &Sources) -> Finding {
@@ -310,10 +310,6 @@ fn contents(folder: &Path) -> u64 {
         _ => 0,
     };
     entries.map(size).sum()
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 #[cfg(unix)]

@@ -24,7 +24,7 @@ fn head(details: &Details<'_>) -> String {
     let Details { runtime, tool, program } = details;
     let place = |path| render::one_line(&render::from_here(path).to_string_lossy());
     let mut lines = vec![render::one_line(&tool.name)];
-    lines.extend(tool.description.as_deref().map(render::one_line));
+    lines.extend(tool.description.as_deref().map(render::inert).map(|text| text.trim_end().to_owned()));
     let mut add = |label: &str, text: String| lines.push(format!("  {label:10}{text}"));
     let index = tool.origin.index.map(|index| format!(" (tool[{index}])")).unwrap_or_default();
     let source = match builtin::holds(&tool.origin.path) {
@@ -106,7 +106,9 @@ fn facts(details: &Details<'_>, all: bool) -> String {
     let cells = rows.iter().map(|row| {
         let partition = if row.partition == last { "" } else { row.partition };
         last = row.partition;
-        [partition.to_owned(), row.field.to_owned(), basis(row.basis).to_owned(), shown(&row.value)]
+        let is_above = row.field == "description" && row.value.as_str() == details.tool.description.as_deref();
+        let value = if is_above { "as above".to_owned() } else { shown(&row.value) };
+        [partition.to_owned(), row.field.to_owned(), basis(row.basis).to_owned(), value]
     });
     let table = render::table(FACTS, cells);
     let terminal = io::stdout().is_terminal();
