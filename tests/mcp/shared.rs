@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::http::{Answer, Server, token};
 use super::programs::{crib, outcomes, until};
+use super::shared_tenants::without_file;
 use super::text;
-use crate::crib::Crib;
+use crate::crib::{Crib, Ran};
 use crate::postgres::{PASSWORD, Postgres};
 
 /// Permissions of the guest that sleeps, which shows that it has begun.
@@ -208,9 +209,17 @@ fn while_the_database_is_gone_only_what_needs_it_is_refused() {
     let config = settings(&postgres, &crib, "gone", "");
     let plain = servers(&crib, 1, config).remove(0);
     let limited = Server::start(&crib, &[&FLAGS[..], &[config, "--set=server.quota_calls=1000"]].concat());
+    let asking = [&["mcp", "--http=127.0.0.1:0"], &FLAGS[..], &[config, "--ask-tool=nap"]].concat();
+    let asking = Server::of(without_file(crib.toolcrib(&asking)));
     let key = |number: u32| format!("{ada}idempotency-key: order-{number}\r\n");
     let first = nap(&plain, &key(1), 1).message();
     assert!(first["result"]["isError"] == false, "{first}");
+    let id = super::approvals::identifier(&nap(&asking, &ada, 1).message()).to_owned();
+    let allow = crib.toolcrib(&["approvals", "allow", &id, "--always", config]);
+    let allowed = Ran::of(&mut without_file(allow));
+    assert_eq!(allowed.code, Some(0), "{allowed:?}");
+    let is_allowed = || nap(&asking, &ada, 1).message()["result"]["isError"] == false;
+    assert!(is_allowed());
     let ready = |server: &Server| server.get("/readyz", "").status;
     assert_eq!((ready(&plain), nap(&limited, &ada, 1).status), (200, 200));
     let kept = crib.run(&["mcp", "token", "new", "kept", "--config=server.toml"]);
@@ -222,12 +231,14 @@ fn while_the_database_is_gone_only_what_needs_it_is_refused() {
         assert!(refused.status == 503 && retry_after(&refused) == Some(2), "{refused:?}");
     }
     assert_eq!((nap(&plain, &ada, 1).status, plain.get("/healthz", "").status), (200, 200));
-    // Nobody knows if a token of the database was revoked meanwhile.
+    // Nobody knows if a token of the database, or a permanent approval, was revoked meanwhile.
+    assert!(!is_allowed());
     until(|| plain.list(&kept).status == 503);
     assert_eq!(retry_after(&plain.list(&kept)), Some(2));
     postgres.resume();
     until(|| ready(&plain) == 200 && ready(&limited) == 200);
     until(|| plain.list(&kept).status == 200);
+    until(is_allowed);
     let again = nap(&limited, &key(1), 1).message();
     assert!(is_repeated(&again), "{again}");
     let second = nap(&plain, &key(2), 2).message();

@@ -1,6 +1,8 @@
 //! Tenants of several servers over one database: approvals and values hold at each server for their owner, and whatever one token has
 //! made at one server, another token does not reach at any.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use super::approvals::{asking, identifier};
@@ -8,7 +10,7 @@ use super::http::{Server, token};
 use super::shared::{settings, shared};
 use super::tenants::{crib, forged, yes};
 use super::text;
-use crate::crib::Crib;
+use crate::crib::{Crib, Ran};
 use crate::postgres::Postgres;
 
 /// Two servers, each with directories of its own, and the headers of two tokens.
@@ -26,7 +28,11 @@ impl Servers {
         let config = settings(postgres, &crib, name, "");
         let flags = [config, "--ask-tool=asked", "--set=results.max_inline=2000", "--stateless", "--timeout=600s"];
         let servers = ["--results-dir=one", "--results-dir=two"];
-        let servers = servers.map(|folder| Server::start(&crib, &[&flags[..], &[folder]].concat()));
+        let start = |folder| {
+            let flags = [&["mcp", "--http=127.0.0.1:0"], &flags[..], &[folder]].concat();
+            Server::of(without_file(crib.toolcrib(&flags)))
+        };
+        let servers = servers.map(start);
         Self { crib, servers, ada, bob }
     }
 
@@ -41,7 +47,8 @@ impl Servers {
 
     /// Runs `toolcrib approvals` on the database.
     fn approvals(&self, args: &[&str]) -> String {
-        let ran = self.crib.run(&[&["approvals"], args, &["--config=server.toml"]].concat());
+        let command = self.crib.toolcrib(&[&["approvals"], args, &["--config=server.toml"]].concat());
+        let ran = Ran::of(&mut without_file(command));
         assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
         ran.stdout
     }
@@ -51,6 +58,12 @@ impl Servers {
         let answer = self.call(at, token, "kept", &json!({ "steps": steps }));
         serde_json::from_str(text(&answer)).unwrap_or_else(|_| panic!("{answer}"))
     }
+}
+
+/// Leaves out the file of permanent approvals that tests name, which has precedence over the database.
+pub(super) fn without_file(mut command: Command) -> Command {
+    command.env_remove("TOOLCRIB_APPROVALS");
+    command
 }
 
 fn is_made(answer: &Value) -> bool {
@@ -78,8 +91,9 @@ fn an_answer_and_a_permanent_approval_hold_at_each_server_until_they_are_revoked
     assert!((0..2).all(|at| !is_made(&all.asked(at, &all.bob, 4))));
     let listed = all.approvals(&["list"]);
     assert!(listed.contains("asked") && listed.contains("ada"), "{listed}");
-    let pending = all.crib.path("home/.local/state/toolcrib/pending.json");
-    assert!(!pending.exists(), "calls wait in the database alone");
+    let state = all.crib.path("home/.local/state/toolcrib");
+    let files = [state.join("approvals.json"), state.join("pending.json"), all.crib.path("approvals.json")];
+    assert!(files.iter().all(|file| !file.exists()), "they are in the database alone");
     all.approvals(&["remove", "asked", "--client=ada"]);
     assert!((0..2).all(|at| !is_made(&all.asked(at, &all.ada, 5))));
 }
