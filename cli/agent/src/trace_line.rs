@@ -12,7 +12,7 @@ use super::report::Detail;
 
 /// Width of a trace line if standard error is not a terminal, in characters.
 const DEFAULT_WIDTH: usize = 160;
-/// Maximum characters of a display that are compared with the message of an error.
+/// Maximum characters of a display that are compared with an error message.
 const MAX_REPEATED: usize = 400;
 /// Minimum characters shown of a text.
 const MIN_SHOWN: usize = 8;

@@ -41,7 +41,7 @@ pub fn window(text: &str) -> Result<Duration, String> {
 pub struct ToolQuota {
     /// Pattern of the tools' names.
     pub tools: Glob,
-    /// Maximum number of calls to all of them.
+    /// Maximum calls to all these tools together.
     pub calls: u64,
 }
 

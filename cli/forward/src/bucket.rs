@@ -11,7 +11,7 @@ use super::forwarding::SendFailure;
 use super::record::ForwardedRecord;
 use super::storage::{Bucket, BucketAddress, StorageError};
 
-/// Maximum number of objects of a copy.
+/// Maximum objects in a copy.
 const MAX_OBJECTS: usize = 1_000_000;
 
 /// Writes a batch as an object. Writing it again changes nothing: its name holds its numbers and its last chain value.

@@ -20,9 +20,9 @@ use super::refusal::Refusal;
 /// Quotas of each token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QuotaRules {
-    /// Quotas of all calls of a token together.
+    /// Quotas for all calls with a token together.
     pub all: Option<QuotaLimits>,
-    /// Length of the window of the quotas for tools.
+    /// Window length for the quotas of tools.
     pub window: Duration,
     /// Quotas of tools. The first one that names a tool is the tool's.
     pub tools: Vec<ToolQuota>,

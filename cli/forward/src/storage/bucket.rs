@@ -55,7 +55,7 @@ impl Bucket {
         in_time(self.store.put(&self.prefix.clone().join(name), content.into())).await.map(drop)
     }
 
-    /// Reads all objects below the prefix in the order of their names, and passes the content of each to `take`, until that fails.
+    /// Reads all objects below the prefix, sorted by name, and passes the content of each to `take`, until that fails.
     ///
     /// # Errors
     ///

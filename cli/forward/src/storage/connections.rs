@@ -1,4 +1,4 @@
-//! Connections of a storage by the HTTP client of all requests, with a limit on answers.
+//! Connections to a storage by the usual HTTP client, with a limit on answers.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Places of approvals and of calls that wait: the files of this user, and the database of `server.store`, which servers share.
+//! Places for approvals and waiting calls: this user's files, and the database in `server.store`, which servers share.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl ApprovalPlaces {
         Ok(all)
     }
 
-    /// Returns the calls of the place where a call waits, with the permanent approvals of that place. Without such a call it is the
+    /// Finds the place where a call waits, with its calls and permanent approvals. Without such a call it is the
     /// last place, which explains why there is none.
     ///
     /// # Errors

@@ -14,12 +14,12 @@ use toolcrib_shared_state::{DatabaseEntries, PostgresStore};
 
 /// Group of all logs.
 const GROUP: &str = "logs";
-/// Maximum number of heads of a log. Of older ones, every second one stays.
+/// Maximum heads for each log. Of older ones, every second one stays.
 const MAX_HEADS: usize = 200;
 /// Maximum attempts at a note that other servers of the same log write too.
 const MAX_ATTEMPTS: usize = 20;
 
-/// Heads of the log in one directory of this machine.
+/// Heads of the log in one local directory.
 pub(crate) struct AuditHeads {
     entries: DatabaseEntries,
     group: EntryGroup,

@@ -152,7 +152,7 @@ async fn compared(log: &Path, copies: Vec<LogCopy>) -> anyhow::Result<CopyReport
     compare(log, &paths, &fetched)
 }
 
-/// Reads the heads of the log in the database of the settings, oldest first; `None` without a database.
+/// Reads the noted heads from the configured database, oldest first; `None` without a database.
 async fn noted(args: &Args) -> anyhow::Result<Option<Vec<NotedHead>>> {
     let trusted = Trusted::read(&[], TrustRecords::of_user().as_ref())?;
     let Some(settings) = Config::load(args.config.as_deref(), &trusted, false)?.store else { return Ok(None) };

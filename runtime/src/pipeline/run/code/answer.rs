@@ -17,7 +17,7 @@ const MAX_PROBLEMS: usize = 10;
 const MAX_LINE: usize = 300;
 /// Maximum number of entries of a traceback.
 const MAX_FRAMES: usize = 20;
-/// Exception of Python for a missing key of a dictionary.
+/// Python's exception for a missing dictionary key.
 const MISSING_KEY: &str = "KeyError";
 /// Maximum number of tools in the summary of a program.
 const MAX_SUMMARIZED: usize = 20;

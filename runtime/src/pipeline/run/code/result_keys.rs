@@ -8,19 +8,19 @@ use toolcrib_foundation::text::truncate;
 const MAX_TOOLS: usize = 4;
 /// Maximum bytes of a result that is read.
 const MAX_RESULT: usize = 64 << 10;
-/// Maximum number of keys of an object.
+/// Maximum keys of an object.
 const MAX_KEYS: usize = 20;
 /// Maximum number of lists in a result whose first entry is read.
 const MAX_LISTS: usize = 3;
 /// Maximum characters of a key.
 const MAX_KEY: usize = 60;
 
-/// Keys of the first result of each tool, for the first tools.
+/// Keys in the first result from each tool, for the first tools.
 #[derive(Debug, Default)]
 pub(super) struct ResultKeys(Map<String, Value>);
 
 impl ResultKeys {
-    /// Reads the keys of a result, which is a line of JSON.
+    /// Reads the keys of a result, a JSON line.
     pub(super) fn add(&mut self, tool: &str, line: &str) {
         let tool = truncate(tool, MAX_KEY);
         if self.0.len() == MAX_TOOLS || line.len() > MAX_RESULT || self.0.contains_key(&tool) {
