@@ -98,7 +98,7 @@ pub(super) const WINDOW: Kind = Kind::Text {
 };
 pub(super) const TOOL_QUOTAS: Kind = Kind::List(&Kind::Text {
     wanted: "a tool with its calls as text, such as \"fetch_page=100\"",
-    pattern: r"^[^,() =]+\s*=\s*[0-9]+\s*$",
+    pattern: r"^\s*[^,() =]+\s*=\s*\+?[0-9]+\s*$",
     check: |text| tool_quota(text).map(drop),
 });
 pub(super) const WAIT: Kind = Kind::Text {

@@ -218,6 +218,7 @@ fn samples(kind: &Kind) -> (String, String) {
             wanted if wanted.starts_with("the address of a database") => ("'postgres://u@h/d'".into(), "'h/d'".into()),
             wanted if wanted.starts_with("a destination") => ("'api.example.com'".into(), "''".into()),
             wanted if wanted.starts_with("a price") => ("'0.25/2'".into(), "'1'".into()),
+            wanted if wanted.starts_with("a tool with its calls") => ("'fs_*=10'".into(), "'fs_*'".into()),
             wanted if wanted.starts_with("a regular") => ("'a+'".into(), "3".into()),
             _ => ("'name'".into(), "''".into()),
         },
