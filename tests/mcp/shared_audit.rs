@@ -50,8 +50,12 @@ fn a_log_that_was_cut_back_or_removed_is_not_the_one_that_its_servers_have_noted
     assert_eq!((&report["sound"], &report["noted"][1]["seq"], &report["last"]), (&json!(false), &json!(2), &json!(1)));
     // A server that goes on with it takes the notes for the truth.
     call(&crib, &ada, config);
-    let heads = "SELECT convert_from(value, 'UTF8') FROM toolcrib.entry WHERE space = 'audit' AND kind = 'audit-head'";
-    let heads: Value = serde_json::from_str(&postgres.query(heads)).unwrap();
+    let noted = "SELECT convert_from(value, 'UTF8') FROM toolcrib.entry WHERE space = 'audit' AND kind = 'audit-head'";
+    let heads: Value = serde_json::from_str(&postgres.query(noted)).unwrap();
+    assert_eq!(heads, report["noted"]);
+    // Also once the log is longer than it was.
+    call(&crib, &ada, config);
+    let heads: Value = serde_json::from_str(&postgres.query(noted)).unwrap();
     assert_eq!(heads, report["noted"]);
     assert_eq!(verified(&[config]).code, Some(1));
     fs::remove_dir_all(crib.path("audit")).unwrap();

@@ -77,18 +77,16 @@ impl AuditHeads {
         for _ in 0..MAX_ATTEMPTS {
             // Before the log: its records only become more.
             let (mut heads, expected) = self.read()?;
-            let present = present(&self.folder)?;
+            let (present, has_last) = present(&self.folder, heads.last())?;
             match (heads.last(), &present) {
                 (None, None) => return Ok(()),
-                (Some(last), Some(present)) if (last.seq, &last.chain) == (present.seq, &present.chain) => {
-                    return Ok(());
-                }
-                (Some(last), present) if present.as_ref().is_none_or(|present| present.seq <= last.seq) => bail!(
+                (Some(last), _) if !has_last => bail!(
                     "the audit log in `{}` does not have record {}, which it had at {:.0}: it was cut back, rewritten or removed",
                     self.folder.display(),
                     last.seq,
                     last.noted
                 ),
+                (Some(last), Some(present)) if last.seq == present.seq => return Ok(()),
                 _ => heads.extend(present),
             }
             if heads.len() > MAX_HEADS {
@@ -115,15 +113,22 @@ impl AuditHeads {
     }
 }
 
-/// Reads the present head of a log; `None` without records.
-fn present(folder: &Path) -> anyhow::Result<Option<NotedHead>> {
+/// Reads the present head of a log, `None` without records, and whether the log has the record that was noted last. A log whose first
+/// record is later has it, in files that were moved away.
+fn present(folder: &Path, last: Option<&NotedHead>) -> anyhow::Result<(Option<NotedHead>, bool)> {
+    let mut present = None;
     if !folder.try_exists()? {
-        return Ok(None);
+        return Ok((present, last.is_none()));
     }
     for entry in audit::records(folder)?.newest_first() {
-        if let Some((seq, chain)) = audit::sealed(entry?.text.as_bytes()) {
-            return Ok(Some(NotedHead { seq, chain: chain.to_string(), noted: Timestamp::now() }));
+        let Some((seq, chain)) = audit::sealed(entry?.text.as_bytes()) else { continue };
+        present.get_or_insert_with(|| NotedHead { seq, chain: chain.to_string(), noted: Timestamp::now() });
+        match last {
+            Some(last) if seq > last.seq => {}
+            Some(last) => return Ok((present, seq == last.seq && last.chain == chain.to_string())),
+            None => return Ok((present, true)),
         }
     }
-    Ok(None)
+    let is_later = present.is_some() || last.is_none();
+    Ok((present, is_later))
 }
