@@ -44,14 +44,21 @@ fn a_bucket_gets_an_object_for_each_batch_and_proves_the_log() {
         .on("PUT", &path, |_| Answer::new(200).header("etag", "\"a\""))
         .on("GET", "/logs", {
             let key = key.clone();
-            move |_| Answer::new(200).raw(listing(&key, 1), "application/xml")
+            // A marker of a folder, as some programs make it.
+            let listing = listing("host1/", 0).replace("</ListBucketResult>", "")
+                + &listing(&key, 1).replace("<ListBucketResult>", "");
+            move |_| Answer::new(200).raw(listing.clone(), "application/xml")
         })
         .on("GET", &path, move |_| {
             let answer = Answer::new(200).raw(stored.clone(), "text/plain").header("etag", "\"a\"");
             answer.header("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT")
         });
     let target = format!("s3://logs/host1?endpoint={}", server.uri());
-    let ran = run(&crib, &["forward", &target, "--json"]);
+    // The server of the address is meant, also beside another one in the environment.
+    let mut command = crib.toolcrib(&["audit", "forward", &target, "--json"]);
+    command.env("AWS_ACCESS_KEY_ID", "ada").env("AWS_SECRET_ACCESS_KEY", SECRET).env("AWS_REGION", "eu-west-1");
+    let others = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+    let ran = Ran::of(command.envs(others.map(|name| (name, server_without_role()))));
     let summary: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
     assert_eq!((ran.code, &summary["sent"], &summary["target"]), (Some(0), &json!(3), &json!(target)), "{ran:?}");
     let [put] = &server.received()[..] else { panic!("one request: {:?}", server.received()) };
@@ -61,6 +68,7 @@ fn a_bucket_gets_an_object_for_each_batch_and_proves_the_log() {
 
     let ran = run(&crib, &["verify", "--against", &target]);
     assert!(ran.code == Some(0) && ran.stdout.contains("copy: 3 records, seq 1 to 3, 0 differences"), "{ran:?}");
+    assert!(ran.stderr.contains("1 object in s3://logs/host1?endpoint="), "the marker: {ran:?}");
     assert!(server.received()[1..].iter().all(is_signed));
     assert_eq!(server.received()[1].query, "list-type=2&prefix=host1%2F");
     let log = crib.logs().remove(0);
@@ -69,6 +77,12 @@ fn a_bucket_gets_an_object_for_each_batch_and_proves_the_log() {
     let ran = run(&crib, &["verify", "--against", &target]);
     assert!(ran.stdout.contains("1 no longer in the log and proven by the copy's chain"), "{ran:?}");
     assert!(ran.stdout.contains("1 of the log not forwarded yet"), "the cursor of this target counts: {ran:?}");
+}
+
+/// Address at which no machine's role is found.
+fn server_without_role() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
 }
 
 #[test]
@@ -94,7 +108,10 @@ fn a_bucket_that_refuses_or_sends_too_much_is_an_error_without_credentials() {
     let mut command = crib.toolcrib(&["audit", "forward", "s3://logs"]);
     let ran = Ran::of(command.env("AWS_ENDPOINT_URL", "ftp://x"));
     assert!(ran.code == Some(1) && ran.stderr.contains("AWS_ENDPOINT_URL `ftp://x"), "{ran:?}");
-    for wrong in ["s3://", "s3://logs?region=x"] {
+    let mut command = crib.toolcrib(&["audit", "verify", "--against", &target.replace("logs", "other")]);
+    let ran = Ran::of(command.env("AWS_METADATA_ENDPOINT", server_without_role()));
+    assert!(ran.code == Some(1) && ran.stderr.contains("no credentials are set: AWS_ACCESS_KEY_ID"), "{ran:?}");
+    for wrong in ["s3://", "s3://logs?region=x", "s3://logs/../x"] {
         let ran = run(&crib, &["forward", wrong]);
         assert!(ran.code == Some(2) && ran.stderr.contains("expected `s3://BUCKET`"), "{ran:?}");
     }

@@ -29,6 +29,14 @@ pub(crate) fn send(folder: &Path, batch: &[ForwardedRecord], is_following: bool)
     Ok(())
 }
 
+/// Returns `true` for the name of a batch's file.
+pub(crate) fn is_name(name: &str) -> bool {
+    let parts = name.strip_suffix(".ndjson").map(|name| name.split('-').collect::<Vec<_>>());
+    let Some([first, last, chain]) = parts.as_deref() else { return false };
+    let is_number = |text: &str| text.len() >= DIGITS && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number(first) && is_number(last) && chain.len() == CHAIN && chain.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 /// Returns the name and the content of a batch's file; `None` without records.
 pub(crate) fn file(batch: &[ForwardedRecord]) -> Option<(String, String)> {
     let (first, last) = (batch.first()?, batch.last()?);

@@ -119,8 +119,7 @@ impl Forwarding {
                 let found = folder.canonicalize().with_context(|| format!("cannot use `{}`", folder.display()))?;
                 ForwardTarget::Folder(found)
             }
-            ForwardTarget::Bucket(address) => ForwardTarget::Bucket(address.at_environment()?),
-            other => other,
+            other => other.at_environment()?,
         };
         let name = target.to_string();
         let identity = target.identity() + if has_arguments { "" } else { WITHOUT_ARGUMENTS };
@@ -262,7 +261,7 @@ impl Forwarder {
         match &self.sender {
             Sender::Folder(folder) => folder::send(folder, part, self.is_following).map(|()| None),
             Sender::Collector(collector) => collector.send(part).await,
-            Sender::Bucket(bucket) => bucket::send(bucket, part).await.map(|()| None),
+            Sender::Bucket(bucket) => bucket::send(bucket, part, self.is_following).await.map(|()| None),
             Sender::Syslog(receiver) => receiver.send(part).await.map(|()| None),
         }
     }

@@ -37,6 +37,18 @@ pub enum ForwardTarget {
 }
 
 impl ForwardTarget {
+    /// Returns the target with the server that the environment names for a bucket.
+    ///
+    /// # Errors
+    ///
+    /// A variable has no valid address.
+    pub fn at_environment(self) -> anyhow::Result<Self> {
+        match self {
+            Self::Bucket(address) => address.at_environment().map(Self::Bucket),
+            other => Ok(other),
+        }
+    }
+
     /// Returns a text that distinguishes the target from every other one, such as another data set of a collector. It has no
     /// password, which may be replaced by a new one, and may have keys: it is for digests alone.
     pub(crate) fn identity(&self) -> String {

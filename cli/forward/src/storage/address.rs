@@ -51,6 +51,10 @@ impl FromStr for BucketAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong =
             || "expected `s3://BUCKET`, `s3://BUCKET/PREFIX` or one of them with `?endpoint=https://HOST`".to_owned();
+        // The parser would resolve them.
+        if text.split(['/', '?']).any(|part| part == "." || part == "..") {
+            return Err(wrong());
+        }
         let url = Url::parse(text).map_err(|_| wrong())?;
         let is_plain = url.scheme() == SCHEME && url.username().is_empty() && url.password().is_none();
         let name = url.host_str().filter(|_| is_plain && url.port().is_none() && url.fragment().is_none());
@@ -116,6 +120,7 @@ mod tests {
             "s3://logs#x",
             "s3://logs?region=x",
             "s3://logs/a//b",
+            "s3://logs/../b",
             "s3://logs?endpoint=ftp://x",
             "s3://logs?endpoint=https://a:b@x",
             "s3://logs?endpoint=https://x&endpoint=https://y",

@@ -82,6 +82,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(log) => log,
         None => log.folder()?,
     };
+    let target = target.at_environment()?;
     if target.is_exposed() {
         render::warning(&format!("records are sent to {target} without encryption"));
     }

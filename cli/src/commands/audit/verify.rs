@@ -143,7 +143,14 @@ async fn compared(log: &Path, copies: Vec<LogCopy>) -> anyhow::Result<CopyReport
                 let folder = tempfile::tempdir()?;
                 let fetching =
                     progress::during(format!("fetching {address}"), fetch_copy(address.clone(), folder.path()));
-                fetched.push(fetching.await?);
+                let (target, others) = fetching.await?;
+                if others > 0 {
+                    let objects = counted(others, "object");
+                    render::warning(&format!(
+                        "{objects} in {target} with other names than those of a forwarder: left out"
+                    ));
+                }
+                fetched.push(target);
                 paths.push(folder.path().to_path_buf());
                 folders.push(folder);
             }
