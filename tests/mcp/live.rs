@@ -20,16 +20,19 @@ fn start(crib: &Crib) -> (Server, Receiver<String>) {
     let (sender, lines) = channel();
     let stderr = BufReader::new(child.stderr.take().unwrap());
     std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    let serving = wait_for(&lines, "serving http");
+    let serving = wait_for(&lines, "serving http").pop().unwrap();
     let address = serving.split("://").nth(1).unwrap().trim_end_matches("/mcp").parse().unwrap();
     (Server { child, address }, lines)
 }
 
-fn wait_for(lines: &Receiver<String>, part: &str) -> String {
+/// Returns the next lines up to one with this part.
+fn wait_for(lines: &Receiver<String>, part: &str) -> Vec<String> {
+    let mut all = Vec::new();
     loop {
-        let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line with `{part}`"));
-        if line.contains(part) {
-            return line;
+        let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line with `{part}`: {all:?}"));
+        all.push(line);
+        if all.last().is_some_and(|line| line.contains(part)) {
+            return all;
         }
     }
 }
@@ -57,12 +60,12 @@ fn changed_settings_hold_for_the_next_requests_and_a_mistake_changes_nothing() {
 
     write("max_body = \"100KiB\"\nhosts = [\"tools.example\"]\nmax_running = 7\n");
     wait_for(&lines, "read again");
-    let restart = wait_for(&lines, "next start");
+    let restart = wait_for(&lines, "next start").pop().unwrap();
     assert!(restart.contains("`server.max_running`") && !restart.contains("max_body"), "{restart}");
     assert_eq!((call(20_000), of_host()), (200, 200));
 
     write("max_body = \"1KiB\"\nmax_rate = 0\n");
-    let warning = wait_for(&lines, "keeps its settings");
+    let warning = wait_for(&lines, "keeps its settings").pop().unwrap();
     assert!(warning.contains("server.max_rate"), "{warning}");
     assert_eq!((call(20_000), of_host()), (200, 200));
 
@@ -71,7 +74,8 @@ fn changed_settings_hold_for_the_next_requests_and_a_mistake_changes_nothing() {
     assert_eq!((call(20_000), of_host()), (200, 403), "the default of 4 MiB, and no other host");
     assert_eq!((call(1), call(1)), (200, 429));
     fs::remove_file(crib.path("server.toml")).unwrap();
-    wait_for(&lines, "keeps its settings");
+    let between = wait_for(&lines, "keeps its settings");
+    assert!(!between.iter().any(|line| line.contains("next start")), "max_running is as it runs again: {between:?}");
     assert_eq!(call(1), 429);
 }
 
@@ -99,7 +103,7 @@ made";
     let found = answer(&run(&ada, caught));
     let made = found["value"].as_array().unwrap_or_else(|| panic!("{found}"));
     assert_eq!(made[0], 0);
-    let refused = "blocked by hook \"quota\": the quota of 3 calls is used up: call `echo` again in ";
+    let refused = "blocked by hook \"quota\": the quota of 3 calls to `ech*` is used up: call `echo` again in ";
     assert!(made[1..].iter().all(|error| error.as_str().is_some_and(|error| error.contains(refused))), "{found}");
     assert_eq!(answer(&run(&bob, twice))["value"]["x"], 2, "each token has its own");
     let denied = crib.records().into_iter().filter(|record| record["tool"] == "echo" && record["outcome"] == "denied");

@@ -47,7 +47,8 @@ pub struct ToolQuota {
 
 /// Parses a quota of tools, such as `fetch_page=100` or `fs_*=1000`.
 pub fn tool_quota(text: &str) -> Result<ToolQuota, String> {
-    let wrong = || format!("`{text}` is not a tool or a pattern with its calls, such as `fetch_page=100`");
+    let wrong =
+        || format!("`{text}` is not a tool or a pattern with its calls, at least one, such as `fetch_page=100`");
     let (tools, calls) = text.split_once('=').ok_or_else(wrong)?;
     let (tools, calls) = (tools.trim(), calls.trim().parse().ok().filter(|calls| *calls > 0).ok_or_else(wrong)?);
     if tools.is_empty() || tools.contains([' ', ',', '(', ')']) {

@@ -40,7 +40,7 @@ impl Quotas {
         Self { rules: RwLock::new(Arc::new(rules)), store }
     }
 
-    /// Applies other quotas from now on; what was used counts for them.
+    /// Applies other quotas from now on. What was used counts for them, unless the length of the window changes.
     pub fn change(&self, rules: QuotaRules) {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
@@ -88,9 +88,14 @@ impl Quotas {
         match self.store.admit(&counted, &limits, false).await {
             Ok(Ok(_)) => Ok(Verdict::Pass),
             Ok(Err(QuotaExceeded { wait, .. })) => {
-                Ok(Verdict::Block(format!("the quota of {calls} calls is used up: call `{name}` again in {wait} s")))
+                let why =
+                    format!("the quota of {calls} calls to `{tools}` is used up: call `{name}` again in {wait} s");
+                Ok(Verdict::Block(why))
             }
-            Err(error) => Err(HandlerError::new(format!("the call cannot be counted for its quota: {error}"))),
+            Err(error) => {
+                render::warning(&format!("a call of `{}` with a quota is refused: {error}", render::one_line(name)));
+                Err(HandlerError::new("the call cannot be counted for its quota now: repeat it later"))
+            }
         }
     }
 }
@@ -100,7 +105,7 @@ impl Hook for Quotas {
         "quota"
     }
 
-    /// Counts after all other hooks: a call that one of them blocks is none.
+    /// Counts after all other hooks: a call that one of them blocks is not counted.
     fn priority(&self) -> i32 {
         i32::MAX
     }

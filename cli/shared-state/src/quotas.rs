@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Maximum number of remembered owners. Those without a call in the current window are forgotten first.
-const MAX_OWNERS: usize = 4096;
+const MAX_OWNERS: usize = 16_384;
 
 /// Quotas of each owner; a part without a value has no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,8 @@ pub(crate) struct MemoryQuotas {
 
 #[derive(Debug, Default)]
 struct OwnerUsage {
+    /// Length of the window.
+    seconds: u64,
     /// Number of the window, counted from the epoch.
     window: u64,
     calls: u64,
@@ -126,13 +128,13 @@ impl MemoryQuotas {
         let (window, left) = limits.window(now);
         let mut used = self.used();
         if used.len() >= MAX_OWNERS && !used.contains_key(owner) {
-            used.retain(|_, used| used.window == window || used.running > 0);
+            used.retain(|_, used| (used.seconds, used.window) == (limits.seconds(), window) || used.running > 0);
             if used.len() >= MAX_OWNERS {
                 return Err(QuotaExceeded { part: QuotaPart::Calls, wait: left });
             }
         }
         let used = used.entry(owner.clone()).or_default();
-        used.begin(window);
+        used.begin(limits.seconds(), window);
         let QuotaLimits { calls, cpu, bytes, running, .. } = *limits;
         let used_up = [
             (!is_continued && running.is_some_and(|most| used.running >= most), QuotaPart::Running, 1),
@@ -156,7 +158,7 @@ impl MemoryQuotas {
     /// Counts the use by a call that has ended, in the present window.
     pub(crate) fn charge(&self, owner: &Arc<str>, limits: &QuotaLimits, of_call: QuotaUse, now: SystemTime) {
         if let Some(used) = self.used().get_mut(owner) {
-            used.begin(limits.window(now).0);
+            used.begin(limits.seconds(), limits.window(now).0);
             used.cpu = used.cpu.saturating_add(of_call.cpu);
             used.bytes = used.bytes.saturating_add(of_call.bytes);
         }
@@ -168,10 +170,10 @@ impl MemoryQuotas {
 }
 
 impl OwnerUsage {
-    /// Forgets the use of an earlier window. Calls that run do so in the next one too.
-    fn begin(&mut self, window: u64) {
-        if self.window < window {
-            *self = Self { window, running: self.running, ..Self::default() };
+    /// Forgets the use of an earlier window, and of windows with another length. Calls that run do so in the next one too.
+    fn begin(&mut self, seconds: u64, window: u64) {
+        if self.seconds != seconds || self.window < window {
+            *self = Self { seconds, window, running: self.running, ..Self::default() };
         }
     }
 }

@@ -70,7 +70,8 @@ impl DatabaseEntries {
     fn read_list(&self, group: &EntryGroup, key: &str) -> Result<Option<SharedValue>, StoreError> {
         let asked = Instant::now();
         let mut all = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = all.get(key);
+        let id = format!("{}\n{key}", group.name);
+        let last = all.get(&id);
         if let Some(last) = last.filter(|last| last.begun >= asked) {
             return last.found.clone();
         }
@@ -85,7 +86,7 @@ impl DatabaseEntries {
         });
         // A failure counts from its end: the others that waited for it do not wait as long again.
         let begun = if found.is_ok() { begun } else { Instant::now() };
-        all.insert(key.to_owned(), LastRead { begun, found: found.clone() });
+        all.insert(id, LastRead { begun, found: found.clone() });
         found
     }
 }

@@ -168,7 +168,7 @@ fn defaulting(
     }
     let mut origins = BTreeMap::new();
     let command = apply(command, path, given, leaf, layers, &mut origins);
-    // Fails only on a second call; `main` makes the only one.
+    // Places in messages stay those of the first reading.
     let _ = ORIGINS.set(origins);
     Ok(Some(command))
 }

@@ -174,7 +174,12 @@ impl Keyboard {
     async fn end_of_line(&mut self, escapes: bool) -> TypedLine {
         let line = self.reading.get_or_insert_with(|| read(self.terminal.clone(), escapes)).await;
         self.reading = None;
-        line.unwrap_or(TypedLine::End)
+        let line = line.unwrap_or(TypedLine::End);
+        if matches!(line, TypedLine::Escape) {
+            // It may be the first byte of another key, whose further bytes answer nothing.
+            word().proceed(Instant::now());
+        }
+        line
     }
 }
 

@@ -122,18 +122,23 @@ impl HttpOptions {
             let message = format!("--http {address} needs the hosts that requests name");
             return Err(Advice::new(message, "name them, such as --host=tools.example.com").into());
         }
-        if !address.ip().is_loopback() && self.tls_cert.is_none() {
-            render::warning(&format!(
-                "tokens and results reach {address} unencrypted: pass --tls-cert and --tls-key, or let only a balancer \
-                 with TLS connect"
-            ));
-        }
         self.sign_in.check(address, self.tls_cert.is_some(), &self.host)?;
         if self.no_token && (self.tokens.is_some() || self.sign_in.file().is_some()) {
             let hint = "leave out `--no-token`, or `server.tokens` and `server.sign_in`";
             return Err(Advice::new("--no-token ignores tokens", hint).into());
         }
         Ok(())
+    }
+
+    /// Warns about connections that others can read.
+    pub(super) fn warn(&self) {
+        let Some(address) = self.address().filter(|address| !address.ip().is_loopback()) else { return };
+        if self.tls_cert.is_none() {
+            render::warning(&format!(
+                "tokens and results reach {address} unencrypted: pass --tls-cert and --tls-key, or let only a balancer \
+                 with TLS connect"
+            ));
+        }
     }
 
     /// Checks that some client can have access.
@@ -175,7 +180,7 @@ impl HttpOptions {
             let hint = "choose another address, or end the program that uses it";
             anyhow::Error::from(error).context(Advice::new(format!("cannot listen on {address}"), hint))
         })?;
-        let own = own_address(listener.local_addr()?, tls.is_some(), &self.live_settings().hosts);
+        let own = own_address(listener.local_addr()?, tls.is_some(), &settings.borrow().hosts);
         let access = Access::new(tokens);
         let access = match &self.tokens {
             Some(path) => access.with_declared(DeclaredTokens::open(path)?),
@@ -213,10 +218,15 @@ impl HttpOptions {
         ServerOptions { live, quotas: self.quotas.rules(), fixed }
     }
 
+    /// Returns the host of the server's address for its clients, which never changes while it runs.
+    pub(super) fn own_host(&self) -> Option<ServedHost> {
+        self.sign_in.host()
+    }
+
     /// Returns the settings that can change while the server runs.
     fn live_settings(&self) -> LiveSettings {
         let loopback = ["localhost", "127.0.0.1", "::1"].into_iter().filter_map(|host| host.parse().ok());
-        let hosts = loopback.chain(self.host.iter().cloned()).chain(self.sign_in.host()).collect();
+        let hosts = loopback.chain(self.host.iter().cloned()).collect();
         LiveSettings { hosts, origins: self.origin.clone(), limits: self.limits.limits() }
     }
 }

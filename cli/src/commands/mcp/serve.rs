@@ -99,6 +99,7 @@ enum Place {
 
 pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     args.http.check()?;
+    args.http.warn();
     args.sources = args.sources.offering_code(args.code);
     args.sources.rules.mode = args.ask.server_rule();
     args.sources.rules.asks_about_flows = true;
@@ -159,7 +160,12 @@ pub(super) async fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             serve_stdio(handler).await
         }
         Some(address) => {
-            let settings = live::follow(args.sources.rules.config_file(), args.options()?, args.counted.clone());
+            let settings = live::follow(
+                args.sources.rules.config_file(),
+                args.options(false)?,
+                args.http.own_host(),
+                args.counted.clone(),
+            );
             serve_http(handler, args.http.endpoint(address, tokens, settings).await?).await
         }
     };
@@ -186,11 +192,12 @@ impl Args {
     /// A usage error, or a mistake in a settings file.
     pub(super) fn checked(&self) -> anyhow::Result<ServerOptions> {
         self.http.check()?;
-        self.options()
+        // These layers count as used: the next runtime reads its own.
+        self.options(true)
     }
 
-    fn options(&self) -> anyhow::Result<ServerOptions> {
-        let store = self.sources.rules.config(&self.sources.trust.trusted()?, false)?.store;
+    fn options(&self, is_reread: bool) -> anyhow::Result<ServerOptions> {
+        let store = self.sources.rules.config(&self.sources.trust.trusted()?, is_reread)?.store;
         let others = vec![("store", format!("{store:?}")), ("task_after", format!("{:?}", self.task_after))];
         Ok(self.http.options(others))
     }
