@@ -110,7 +110,7 @@ fn a_bucket_that_refuses_or_sends_too_much_is_an_error_without_credentials() {
     assert!(ran.code == Some(1) && ran.stderr.contains("AWS_ENDPOINT_URL `ftp://x"), "{ran:?}");
     let mut command = crib.toolcrib(&["audit", "verify", "--against", &target.replace("logs", "other")]);
     let ran = Ran::of(command.env("AWS_METADATA_ENDPOINT", server_without_role()));
-    assert!(ran.code == Some(1) && ran.stderr.contains("no credentials are set: AWS_ACCESS_KEY_ID"), "{ran:?}");
+    assert!(ran.code == Some(1) && ran.stderr.contains("no credentials are set in AWS_ACCESS_KEY_ID"), "{ran:?}");
     for wrong in ["s3://", "s3://logs?region=x", "s3://logs/../x"] {
         let ran = run(&crib, &["forward", wrong]);
         assert!(ran.code == Some(2) && ran.stderr.contains("expected `s3://BUCKET`"), "{ran:?}");

@@ -18,7 +18,7 @@ const MAX_OBJECTS: usize = 1_000_000;
 /// Maximum size of a copy in bytes.
 const MAX_BYTES: u64 = 16 << 30;
 
-/// Variables of which one names credentials. Without them, those of the machine's role are requested.
+/// Variables that name credentials. If none is set, the machine's role is asked for them.
 const CREDENTIALS: [&str; 4] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -82,7 +82,7 @@ impl CopyFolder<'_> {
 fn missing_credentials() -> &'static str {
     match CREDENTIALS.iter().any(|name| env::var_os(name).is_some()) {
         true => "",
-        false => "; no credentials are set: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        false => "; no credentials are set in AWS_ACCESS_KEY_ID, so the role of this machine was asked for them",
     }
 }
 

@@ -99,7 +99,7 @@ struct Comparison {
 #[derive(Default)]
 struct Span(Option<(u64, u64)>);
 
-/// Compares copies of a log with the log. `fetched` names the targets from which copies were fetched, as the forwarder does.
+/// Compares copies of a log with the log. `fetched` names the targets of fetched copies, as the forwarder does.
 ///
 /// # Errors
 ///

@@ -2,9 +2,9 @@
 //! least once. A cursor beside the log names the last record that the target has acknowledged. Each record is sent with its number
 //! and chain value, so that the target can prove that none is missing and none was changed.
 //!
-//! The modules from the bottom up: `record` and `batch` (what is sent), `target` (where), `cursor` (how far), `folder`, `storage` and `bucket`,
-//! `collector` and `syslog` (one way to send each), `forwarding` (the loop), `copy_lines`, `copy_window`, `copy_proof` and `copy` (a copy compared
-//! with the log), and `retention` (old files).
+//! The modules from the bottom up: `record` and `batch` (what is sent), `storage` (buckets), `target` (where), `cursor` (how far),
+//! `folder`, `bucket`, `collector` and `syslog` (one way to send each), `forwarding` (the loop), `copy_lines`, `copy_window`,
+//! `copy_proof` and `copy` (a copy compared with the log), and `retention` (old files).
 
 mod batch;
 mod bucket;

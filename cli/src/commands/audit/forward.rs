@@ -21,7 +21,8 @@ Examples:
   toolcrib audit verify --against /var/spool/toolcrib  compare the copy with the log
 
 Targets: `https://HOST` and `http://HOST` are OpenTelemetry collectors, which get OTLP/JSON at `/v1/logs`; \
-`syslog+tls://HOST` and `syslog://HOST` get messages of RFC 5424; `s3://BUCKET/PREFIX` gets one object per batch, with `?endpoint=https://HOST` at another server than Amazon's; \
+`syslog+tls://HOST` and `syslog://HOST` get messages of RFC 5424; `s3://BUCKET/PREFIX` gets one object per batch, with \
+`?endpoint=https://HOST` at another server than Amazon's; \
 a directory or `file:///DIR` gets one file per batch.
 
 Every record is sent in order and at least once, with its logged arguments, its number (`seq`) and its chain value. A file \

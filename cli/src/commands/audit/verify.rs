@@ -41,8 +41,8 @@ With `server.store`, the servers note the last record of their log in the databa
 heads are expected like values of --head; those before the first record of the log were moved away with their records.
 
 A copy for --against is a file or a directory with records as `toolcrib audit forward` sent them: its files, the lines \
-of a syslog receiver, the lines of a collector's file exporter, or the objects of a bucket. Missing, changed and additional records are errors; \
-records that were not sent yet are not.
+of a syslog receiver, the lines of a collector's file exporter, or the objects of a bucket. Missing, changed and additional \
+records are errors; records that were not sent yet are not.
 
 Before the first call there is no log. That is an error only with --head or --strict, because a removed log looks the same.
 

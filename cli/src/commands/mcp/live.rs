@@ -29,7 +29,7 @@ struct Followed {
     files: Vec<PathBuf>,
     /// Options that were read last.
     present: ServerOptions,
-    /// Fixed values with which the server runs.
+    /// Fixed values of the running server.
     running: Vec<(&'static str, String)>,
     /// Host of the server's address for its clients.
     own_host: Option<ServedHost>,
