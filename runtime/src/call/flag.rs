@@ -1,6 +1,7 @@
 //! Flags of invisible characters in an answer, which a model reads and a person does not see. They are named in the receipt
 //! and never removed.
 
+use memchr::memmem;
 use serde::Serialize;
 
 /// Kind of content in an answer that a person cannot see.
@@ -61,7 +62,7 @@ impl Flag {
     /// Returns the flags in a JSON line, including characters written as JSON escapes.
     pub(crate) fn in_json(line: &str) -> Vec<Self> {
         // Nearly every answer returns here.
-        if line.is_ascii() && !line.contains("\\u") {
+        if line.is_ascii() && memmem::find(line.as_bytes(), b"\\u").is_none() {
             return Vec::new();
         }
         let mut seen = [false; Self::IN_TEXT.len()];

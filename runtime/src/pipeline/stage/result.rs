@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use memchr::memmem;
 use serde_json::{Value, json};
 
 use crate::audit::Redactions;
@@ -213,8 +214,9 @@ pub(crate) fn quoted(line: String) -> String {
 
 fn speaks_for_the_host(line: &str) -> bool {
     // A key can also be written with escapes; a line without either has no such key.
+    let has = |text: &str| memmem::find(line.as_bytes(), text.as_bytes()).is_some();
     line.starts_with('{')
-        && (line.contains(FRAME) || line.contains("\\u"))
+        && (has(FRAME) || has("\\u"))
         && serde_json::from_str::<Value>(line).is_ok_and(|value| value.get(FRAME).is_some())
 }
 

@@ -3,6 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use memchr::memchr2;
 use serde_json::{Value, json};
 
 use crate::audit::Redactions;
@@ -53,7 +54,8 @@ fn line(mut text: String) -> Answer {
     if line.is_empty() {
         return Ok(None);
     }
-    if LINE_ENDS.iter().any(|end| line.as_bytes().contains(&(*end as u8))) {
+    let [feed, back] = LINE_ENDS.map(|end| end as u8);
+    if memchr2(feed, back, line.as_bytes()).is_some() {
         return Err(bad("tool answered with several lines where one line of JSON is required".into()));
     }
     schema::check_line(line).map_err(not_json)?;
