@@ -13,7 +13,9 @@ usage: cargo run -p toolcrib-programs --example programs -- COMMAND
 
   status   check by digests that no source changed since the programs were recorded
   record   compile the programs of changed sources, and keep them with the digests of all sources
-  check    compile all programs, and compare every byte with the kept ones";
+  check    compile all programs, and compare every byte with the kept ones
+  passed GROUP CHECK…      fail unless this command has passed with the sources of the group and the compiler
+  add-passed GROUP CHECK…  add a command that has passed";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -23,6 +25,10 @@ fn main() -> ExitCode {
             ["status"] => status(&repository),
             ["record"] => repository.record(&repository.root().join("target")),
             ["check"] => check(&repository),
+            ["passed", group, ref command @ ..] => passed(&repository, group, command),
+            ["add-passed", group, ref command @ ..] => {
+                named(group).and_then(|group| repository.add_passed(group, command))
+            }
             _ => {
                 eprintln!("{USAGE}");
                 return ExitCode::from(2);
@@ -49,6 +55,17 @@ fn status(repository: &Repository) -> Result<(), String> {
     Err(format!(
         "sources of the {changed} changed: run `cargo run -p toolcrib-programs --example programs -- record`, and commit the programs"
     ))
+}
+
+fn named(group: &str) -> Result<Group, String> {
+    Group::named(group).ok_or_else(|| format!("no group of programs is called `{group}`"))
+}
+
+fn passed(repository: &Repository, group: &str, command: &[&str]) -> Result<(), String> {
+    match repository.has_passed(named(group)?, command)? {
+        true => Ok(()),
+        false => Err("the check has not passed with these sources and this compiler".to_owned()),
+    }
 }
 
 fn check(repository: &Repository) -> Result<(), String> {

@@ -6,6 +6,7 @@
 
 mod cargo;
 mod kept;
+mod passed;
 mod sources;
 mod staging;
 
@@ -55,6 +56,12 @@ impl Group {
             Self::Python => "python",
             Self::JavaScript => "javascript",
         }
+    }
+
+    /// Returns the group with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|group| group.name() == name)
     }
 
     /// Folder of the workspace that a group has for itself.
@@ -208,6 +215,24 @@ impl Repository {
             }
         }
         Ok(changed)
+    }
+
+    /// Returns `true` if a check has passed with the present sources of a group and the present compiler.
+    ///
+    /// # Errors
+    ///
+    /// If the sources or the list of passed checks cannot be read.
+    pub fn has_passed(&self, group: Group, command: &[&str]) -> Result<bool, String> {
+        passed::has(&self.root, group, command)
+    }
+
+    /// Adds a check to those that have passed.
+    ///
+    /// # Errors
+    ///
+    /// If the sources cannot be read, or the list cannot be written.
+    pub fn add_passed(&self, group: Group, command: &[&str]) -> Result<(), String> {
+        passed::add(&self.root, group, command)
     }
 
     /// Compiles all programs and returns the names of those that differ from the kept ones.
